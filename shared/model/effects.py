@@ -1,0 +1,51 @@
+"""What an action wants changed in our own tables: frozen values that the journal applies with the checkpoint."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSubject:
+    """Set fields of a subject's data; the journal emits `event_type` about it when anything changed.
+
+    Fields that somebody else wrote after the run's trigger entry are left alone and listed in the action's
+    output as `stale`, unless `force`.
+    """
+
+    subject_type: str
+    subject_id: str
+    fields: Mapping[str, Any]
+    force: bool
+    event_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSubject:
+    """Make a subject; a second application of the same one changes nothing. Emits `event_type` about it."""
+
+    subject_type: str
+    subject_id: str
+    fields: Mapping[str, Any]
+    database_id: str | None
+    event_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Put one notice into the inbox of each member who has one of `roles`."""
+
+    title: str
+    body: str
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Publish a domain event of our own; the engine stamps the context with depth + 1."""
+
+    event_type: str
+    payload: Mapping[str, Any]
+
+
+Effect = UpdateSubject | CreateSubject | Notify | Emit

@@ -1,0 +1,1 @@
+"""Pure decisions: conditions, templates, backoff. No clock, no I/O, no globals."""

@@ -1,0 +1,1 @@
+"""Time: the only reader of the clock, zones and cron."""

@@ -1,0 +1,1 @@
+"""The processes that drive runs: the queue worker on handles and the loop that hands back waiting retries."""
