@@ -1,1 +1,1 @@
-"""The vocabulary every room speaks: events, automations, moves, rows, keys and the queue port. Imports no other room."""
+"""The vocabulary every room speaks: events, automations, moves, rows, keys, the queue port. Imports no room."""

@@ -1,4 +1,4 @@
-"""What an action wants changed in our own tables: frozen values that the journal applies with the checkpoint."""
+"""What an action wants changed in our own tables: frozen values, applied with its checkpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

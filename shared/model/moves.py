@@ -1,4 +1,4 @@
-"""The states of a run and the legal moves between them. Code, tests and the diagram in docs derive from here."""
+"""The states of a run and the legal moves between them. Code, tests and the diagram derive from here."""
 
 from collections.abc import Mapping
 from enum import StrEnum
