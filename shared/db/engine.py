@@ -1,0 +1,178 @@
+"""The connection to SQL: PostgreSQL or SQLite behind one `Database`, and the migrations that shape it."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import orjson
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError
+
+from shared.errors import ConfigError
+
+T = TypeVar("T")
+
+MIGRATIONS: Final = Path(__file__).resolve().parents[2] / "migrations"
+REPEATS: Final = 20
+BUSY_TIMEOUT_MS: Final = 10_000
+_REPEATABLE: Final = frozenset({"40P01", "40001"})
+_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "53300"})
+
+
+class Database:
+    """One pool of connections. Safe to share between threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Wrap an engine made by `open_database`."""
+        self._engine = engine
+
+    @property
+    def dialect(self) -> str:
+        """Give `postgresql` or `sqlite`."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Open a transaction that may write; it commits at the end of the block, rolls back on an error."""
+        with self._engine.begin() as conn:
+            yield conn
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a transaction that only reads; on SQLite it takes no write lock."""
+        with self._engine.connect().execution_options(read_only=True) as conn, conn.begin():
+            yield conn
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction and give its answer; repeat the whole of it after a deadlock or a lost race.
+
+        `work` must therefore be safe to run again: its only effects are the rows it writes.
+        """
+        for _ in range(REPEATS):
+            try:
+                with self.begin() as conn:
+                    return work(conn)
+            except DBAPIError as error:
+                if not is_repeatable(error):
+                    raise
+        with self.begin() as conn:
+            return work(conn)
+
+    def dispose(self) -> None:
+        """Close every connection of the pool."""
+        self._engine.dispose()
+
+
+def open_database(url: str, *, pool_size: int = 10) -> Database:
+    """Open the database at `url`; nothing is connected yet.
+
+    Raises ConfigError for a scheme that is neither `postgresql` nor `sqlite`.
+    """
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite":
+            engine = create_engine(
+                parsed,
+                pool_size=pool_size,
+                max_overflow=10,
+                connect_args={"check_same_thread": False, "timeout": 0},
+            )
+            _Flock(Path(parsed.database or "")).attach(engine)
+        case "postgresql":
+            engine = create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_size=pool_size,
+                max_overflow=10,
+                pool_pre_ping=False,
+                json_deserializer=orjson.loads,
+                connect_args={"options": "-c timezone=UTC", "connect_timeout": 5, "prepare_threshold": 2},
+            )
+        case other:
+            raise ConfigError(f"DATABASE_URL: {other!r} is neither postgresql nor sqlite")
+    return Database(engine)
+
+
+def migrate(url: str) -> None:
+    """Bring the database at `url` to the newest shape. Does nothing where it has it already."""
+    database = open_database(url)
+    try:
+        if database.dialect == "sqlite":
+            Path(make_url(url).database or "").parent.mkdir(parents=True, exist_ok=True)
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        with database.begin() as conn:
+            config.attributes["connection"] = conn
+            command.upgrade(config, "head")
+    finally:
+        database.dispose()
+
+
+def missing_migrations(database: Database) -> list[str]:
+    """Name the revisions that the database still lacks; empty when it is up to date."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    script = ScriptDirectory.from_config(config)
+    with database.read() as conn:
+        current = MigrationContext.configure(conn).get_current_revision()
+    return [found.revision for found in reversed(list(script.iterate_revisions("head", current or "base")))]
+
+
+def is_repeatable(error: DBAPIError) -> bool:
+    """Tell whether the transaction was only unlucky: a deadlock, a serialization failure, a busy SQLite."""
+    return sqlstate(error) in _REPEATABLE or "database is locked" in str(error.orig)
+
+
+def is_outage(error: DBAPIError) -> bool:
+    """Tell whether SQL is away rather than displeased with what it was given."""
+    state = sqlstate(error)
+    if error.connection_invalidated or state in _AWAY or (state or "").startswith("08"):
+        return True
+    text = str(error.orig)
+    return type(error.orig).__name__ == "OperationalError" and (state is None or "disk" in text)
+
+
+def sqlstate(error: DBAPIError) -> str | None:
+    """Give the five characters that PostgreSQL names an error by; None on SQLite and for a lost connection."""
+    return getattr(error.orig, "sqlstate", None)
+
+
+class _Flock:
+    """SQLite's write lock, taken in turn through a side file: waiting writers sleep in the kernel, not in a poll."""
+
+    def __init__(self, path: Path) -> None:
+        self._side = Path(f"{path}-writers")
+
+    def attach(self, engine: Engine) -> None:
+        event.listen(engine, "connect", self._connected)
+        event.listen(engine, "begin", self._began)
+        event.listen(engine, "checkin", self._returned)
+        event.listen(engine, "close", self._returned)
+
+    def _connected(self, raw: Any, record: Any) -> None:
+        raw.isolation_level = None
+        raw.execute("PRAGMA journal_mode = WAL")
+        raw.execute("PRAGMA synchronous = NORMAL")
+        raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        raw.execute("PRAGMA foreign_keys = ON")
+
+    def _began(self, conn: Connection) -> None:
+        if conn.get_execution_options().get("read_only"):
+            conn.exec_driver_sql("BEGIN")
+            return
+        if "writers" not in conn.info:
+            handle = os.open(self._side, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            conn.info["writers"] = handle
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        conn.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _returned(self, raw: Any, record: Any) -> None:
+        handle = record.info.pop("writers", None)
+        if handle is not None:
+            os.close(handle)

@@ -1,0 +1,204 @@
+"""What is only ever added: checkpoints, attempts, log lines, audit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.sql import sql
+from shared.ids import new_id
+from shared.model.runs import ActionDone, Claim, LogLine, RunError
+
+INSERT_ACTIONS: Final = sql(
+    """
+    INSERT INTO run_actions (run_id, position, type, lease, output, started_at, ended_at)
+    SELECT run_id, position, type, lease, output, started_at, ended_at FROM {rows} WHERE true
+    ON CONFLICT (run_id, position) DO NOTHING
+    """,
+    run_id="text",
+    position="integer",
+    type="text",
+    lease="bigint",
+    output="jsonb",
+    started_at="timestamptz",
+    ended_at="timestamptz",
+)
+
+
+def insert_actions(conn: Connection, done: Iterable[tuple[Claim, ActionDone]]) -> None:
+    """Write checkpoints; one that exists stays as it is."""
+    rows = [
+        {
+            "run_id": claim.run_id,
+            "position": action.position,
+            "type": action.type,
+            "lease": claim.lease,
+            "output": action.output,
+            "started_at": action.started_at,
+            "ended_at": action.ended_at,
+        }
+        for claim, action in done
+    ]
+    if rows:
+        INSERT_ACTIONS.run_set(conn, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a run: under which lease, by whom, and how it came out (`succeeded`, `failed`, ...)."""
+
+    claim: Claim
+    outcome: str
+    error: RunError | None
+    owner: str
+    started_at: datetime | None
+    ended_at: datetime
+
+
+INSERT_ATTEMPTS: Final = sql(
+    """
+    INSERT INTO run_attempts (run_id, lease, outcome, code, message, position, owner, started_at, ended_at)
+    SELECT run_id, lease, outcome, code, message, position, owner, started_at, ended_at FROM {rows} WHERE true
+    ON CONFLICT (run_id, lease) DO NOTHING
+    """,
+    run_id="text",
+    lease="bigint",
+    outcome="text",
+    code="text",
+    message="text",
+    position="integer",
+    owner="text",
+    started_at="timestamptz",
+    ended_at="timestamptz",
+)
+
+
+def insert_attempts(conn: Connection, attempts: Iterable[Attempt]) -> None:
+    """Write attempts; one that exists stays as it is."""
+    rows = [
+        {
+            "run_id": attempt.claim.run_id,
+            "lease": attempt.claim.lease,
+            "outcome": attempt.outcome,
+            "code": attempt.error.code if attempt.error else None,
+            "message": attempt.error.message if attempt.error else None,
+            "position": attempt.error.position if attempt.error else None,
+            "owner": attempt.owner,
+            "started_at": attempt.started_at,
+            "ended_at": attempt.ended_at,
+        }
+        for attempt in attempts
+    ]
+    if rows:
+        INSERT_ATTEMPTS.run_set(conn, rows)
+
+
+RECORDED_ATTEMPTS: Final = sql(
+    "SELECT d.run_id, d.lease FROM run_attempts d JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease",
+    run_id="text",
+    lease="bigint",
+)
+
+RECORDED_ACTIONS: Final = sql(
+    "SELECT d.run_id, d.position FROM run_actions d JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease",
+    run_id="text",
+    lease="bigint",
+)
+
+
+def recorded(conn: Connection, claims: Iterable[Claim]) -> tuple[frozenset[Claim], frozenset[tuple[str, int]]]:
+    """Tell what is on record for these claims after a COMMIT whose answer was lost: attempts, and (run, position)."""
+    rows = [{"run_id": claim.run_id, "lease": claim.lease} for claim in claims]
+    attempts = frozenset(Claim(row.run_id, row.lease) for row in RECORDED_ATTEMPTS.run_set(conn, rows))
+    actions = frozenset((row.run_id, row.position) for row in RECORDED_ACTIONS.run_set(conn, rows))
+    return attempts, actions
+
+
+INSERT_LOGS: Final = sql(
+    """
+    INSERT INTO automation_logs (xid, workspace_id, automation_id, run_id, level, message, data, at)
+    SELECT {xid}, workspace_id, automation_id, run_id, level, message, data, at FROM {rows}
+    """,
+    workspace_id="text",
+    automation_id="text",
+    run_id="text",
+    level="text",
+    message="text",
+    data="jsonb",
+    at="timestamptz",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLog:
+    """A log line and the run that it belongs to."""
+
+    workspace_id: str
+    automation_id: str | None
+    run_id: str | None
+    line: LogLine
+
+
+def insert_logs(conn: Connection, logs: Iterable[RunLog]) -> None:
+    """Write log lines in the order given. A second call writes them a second time."""
+    rows = [
+        {
+            "workspace_id": log.workspace_id,
+            "automation_id": log.automation_id,
+            "run_id": log.run_id,
+            "level": log.line.level,
+            "message": log.line.message,
+            "data": log.line.data,
+            "at": log.line.at,
+        }
+        for log in logs
+    ]
+    if rows:
+        INSERT_LOGS.run_set(conn, rows)
+
+
+INSERT_AUDIT: Final = sql(
+    """
+    INSERT INTO audit (id, workspace_id, actor, action, resource_type, resource_id, detail, at)
+    SELECT id, workspace_id, actor, action, resource_type, resource_id, detail, :at FROM {rows}
+    """,
+    id="text",
+    workspace_id="text",
+    actor="text",
+    action="text",
+    resource_type="text",
+    resource_id="text",
+    detail="jsonb",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what to which thing."""
+
+    workspace_id: str
+    actor: str
+    action: str
+    resource_type: str
+    resource_id: str
+    detail: Mapping[str, Any]
+
+
+def insert_audit(conn: Connection, entries: Iterable[AuditEntry], *, now: datetime) -> None:
+    """Write audit entries, in the transaction of what they tell of."""
+    rows = [
+        {
+            "id": new_id(),
+            "workspace_id": entry.workspace_id,
+            "actor": entry.actor,
+            "action": entry.action,
+            "resource_type": entry.resource_type,
+            "resource_id": entry.resource_id,
+            "detail": entry.detail,
+        }
+        for entry in entries
+    ]
+    if rows:
+        INSERT_AUDIT.run_set(conn, rows, at=now.isoformat())

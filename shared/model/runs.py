@@ -1,0 +1,170 @@
+"""A run as the rooms hand it around: newly matched, claimed, and how an attempt at it ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from shared.model.effects import Effect
+from shared.model.moves import SkipReason
+
+WORKER_CRASHED: Final = "WORKER_CRASHED"
+
+
+class RunSource(StrEnum):
+    """What made a run; with `source_id` it is unique, so that nothing fires twice."""
+
+    EVENT = "event"
+    MANUAL = "manual"
+
+
+class QueueKind(StrEnum):
+    """Which of the two queues carries a run's handle: workspaces with a long backlog use the second."""
+
+    MAIN = "main"
+    BULK = "bulk"
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut."""
+
+    id: str
+    workspace_id: str
+    automation_id: str
+    automation_version: int
+    source: RunSource
+    source_id: str
+    event_key: str | None
+    event_hash: str | None
+    entry_id: str | None
+    trigger_type: str
+    subject_type: str | None
+    subject_id: str | None
+    depth: int
+    root_run_id: str
+    input: Mapping[str, Any]
+    event: Mapping[str, Any] | None
+    queue: QueueKind
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingRun:
+    """A run that was there before: enough to tell a repeat from a conflict and to wake it again."""
+
+    id: str
+    source_id: str
+    status: str
+    lease: int
+    event_hash: str | None
+    queue: QueueKind
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to act on one run. Each claim raises `lease`, and nothing lowers it."""
+
+    run_id: str
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedAction:
+    """A checkpoint: the action at `position` (from 1) succeeded and is not done again."""
+
+    position: int
+    type: str
+    output: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """A run that is ours to drive, as it stood when it was claimed."""
+
+    claim: Claim
+    workspace_id: str
+    automation_id: str
+    trigger_type: str
+    event: Mapping[str, Any]
+    depth: int
+    root_run_id: str
+    retry_count: int
+    failures: int
+    crash_count: int
+    started_at: datetime
+    queue: QueueKind
+    finished: tuple[FinishedAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why an attempt failed: a stable code, a text for a person, and the action's position if one failed."""
+
+    code: str
+    message: str
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """Every action is done, or `skipped` says why none was to be done."""
+
+    skipped: SkipReason | None
+    output: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt failed for good."""
+
+    error: RunError
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The attempt failed and another one follows at `at`; `failures` counts those of the current action."""
+
+    error: RunError
+    at: datetime
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettered:
+    """The last attempt that the cap allows failed."""
+
+    error: RunError
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """Nothing failed: the process ends and leaves the run to another one, from `at` on."""
+
+    at: datetime
+
+
+Outcome = Succeeded | Failed | Retried | DeadLettered | HandedBack
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of a run's log, as operators read it."""
+
+    level: str
+    message: str
+    at: datetime
+    data: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDone:
+    """An action that succeeded, with the changes to our own tables that its checkpoint carries."""
+
+    position: int
+    type: str
+    output: Mapping[str, Any]
+    effects: tuple[Effect, ...]
+    started_at: datetime
+    ended_at: datetime
