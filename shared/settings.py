@@ -1,0 +1,166 @@
+"""Every setting, read once at the start from the environment and from `.env` in the working folder.
+
+A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as SourceError
+
+from shared.errors import SettingsError
+from shared.masking import MASK, mask_userinfo
+
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
+DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
+DAY_S: Final = 86_400
+SHOWN_CHARS: Final = 40
+
+
+class LogFormat(StrEnum):
+    """How log lines look; AUTO is CONSOLE on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least severe log line that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _check_redis_url(url: str) -> str:
+    return _check_scheme(url, REDIS_SCHEMES)
+
+
+def _check_database_url(url: str) -> str:
+    return _check_scheme(url, DATABASE_SCHEMES)
+
+
+def _check_scheme(url: str, schemes: tuple[str, ...]) -> str:
+    scheme, mark, rest = url.partition("://")
+    if scheme not in schemes or not mark or not rest:
+        wanted = ", ".join(f"{name}://" for name in schemes)
+        raise ValueError(f"must be a URL that starts with one of {wanted}")
+    return url
+
+
+def _check_signing_secret(secret: SecretStr) -> SecretStr:
+    try:
+        key = base64.b64decode(secret.get_secret_value().removeprefix("whsec_"), validate=True)
+    except binascii.Error:
+        raise ValueError("must be whsec_ and base64 text") from None
+    if not 24 <= len(key) <= 64:
+        raise ValueError("must hold 24 to 64 bytes in base64, after an optional whsec_")
+    return secret
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+Seconds = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
+RedisUrl = Annotated[str, AfterValidator(_check_redis_url)]
+DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
+SigningSecret = Annotated[SecretStr, AfterValidator(_check_signing_secret)]
+Folder = Annotated[Path, AfterValidator(_absolute)]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]+$", max_length=128)]
+KeyPrefix = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]*$", max_length=64)]
+
+
+class Settings(BaseSettings):
+    """The settings of one process. A variable is a field's name, or alias, in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+    )
+
+    redis_url: RedisUrl | None = None
+    database_url: DatabaseUrl | None = None
+    data_dir: Folder = Field(default=Path(".knockon"), validate_default=True, alias="KNOCKON_DATA_DIR")
+    prefix: KeyPrefix = Field(default="", alias="KNOCKON_PREFIX")
+    events_stream: Key = "factory:events"
+    events_maxlen: int = Field(default=1_000_000, ge=1_000, le=10**12)
+
+    automations_worker_concurrency: int = Field(default=5, ge=1, le=500)
+    auto_run_max_retries: int = Field(default=8, ge=0, le=100)
+    automation_max_depth: int = Field(default=5, ge=1, le=100)
+    action_timeout_ms: int = Field(default=30_000, ge=1, le=3_600_000)
+
+    run_lease_s: Seconds = 60.0
+    run_max_crashes: int = Field(default=3, ge=1, le=100)
+    lease_renew_s: Seconds = 15.0
+    claim_idle_s: Seconds = 60.0
+    handle_lost_s: Seconds = 30.0
+    watchdog_stale_s: Seconds = 900.0
+    watchdog_leases_s: Seconds = 15.0
+    watchdog_handles_s: Seconds = 60.0
+    shutdown_grace_s: Seconds = 25.0
+
+    webhook_allow_private: bool = False
+    webhook_secret: SigningSecret | None = None
+
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.AUTO
+
+    @model_validator(mode="after")
+    def _renews_in_time(self) -> Self:
+        if self.lease_renew_s * 2 > self.run_lease_s:
+            raise ValueError("RUN_LEASE_S: must be at least twice LEASE_RENEW_S")
+        return self
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """Name the fields for `repr`, without what URLs hide."""
+        return [
+            (name, mask_userinfo(value) if isinstance(value, str) else value)
+            for name, value in super().__repr_args__()
+        ]
+
+
+def load_settings() -> Settings:
+    """Read the settings of this process.
+
+    Raises SettingsError with one line that names each variable at fault and shows no secret.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False)
+        raise SettingsError("; ".join(_tell(fault) for fault in faults)) from None
+    except (SourceError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f".env: cannot be read: {error}") from None
+
+
+def _tell(fault: Mapping[str, Any]) -> str:
+    message = str(fault["msg"]).removeprefix("Value error, ").replace("\n", " ")
+    where = fault["loc"]
+    if not where:
+        return message
+    return f"{str(where[0]).upper()}: {message} (it is {_shown(str(where[0]), fault['input'])})"
+
+
+def _shown(name: str, value: object) -> str:
+    if name.lower().endswith(("_url", "_secret")):
+        return MASK
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

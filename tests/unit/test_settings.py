@@ -1,0 +1,114 @@
+"""Settings: what the environment may say, and the one line that stops a start."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from shared.errors import SettingsError
+from shared.settings import LogFormat, LogLevel, Settings, load_settings
+
+SECRET = "whsec_" + "c2VjcmV0" * 5
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Start each test in an empty folder with none of our variables set."""
+    monkeypatch.chdir(tmp_path)
+    for name, field in Settings.model_fields.items():
+        monkeypatch.delenv(field.alias or name.upper(), raising=False)
+
+
+def test_the_defaults_stand_where_nothing_is_set(tmp_path: Path) -> None:
+    settings = load_settings()
+    assert settings.redis_url is None
+    assert settings.events_stream == "factory:events"
+    assert settings.data_dir == tmp_path / ".knockon"
+    assert (settings.automations_worker_concurrency, settings.run_lease_s) == (5, 60.0)
+
+
+def test_an_alias_and_a_field_name_both_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNOCKON_PREFIX", "blue:")
+    monkeypatch.setenv("RUN_LEASE_S", "0.5")
+    monkeypatch.setenv("LEASE_RENEW_S", "0.1")
+    monkeypatch.setenv("LOG_LEVEL", "WARNING")
+    settings = load_settings()
+    assert (settings.prefix, settings.run_lease_s, settings.log_level) == ("blue:", 0.5, LogLevel.WARNING)
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", "")
+    assert load_settings().redis_url is None
+
+
+def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("LOG_FORMAT=json\nEVENTS_STREAM=from:file\nUNKNOWN=1\n")
+    monkeypatch.setenv("EVENTS_STREAM", "from:environment")
+    settings = load_settings()
+    assert (settings.events_stream, settings.log_format) == ("from:environment", LogFormat.JSON)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "http://localhost"),
+        ("REDIS_URL", "redis://"),
+        ("DATABASE_URL", "mysql://localhost/x"),
+        ("KNOCKON_PREFIX", "a b"),
+        ("EVENTS_STREAM", "x\ny"),
+        ("EVENTS_MAXLEN", "0"),
+        ("AUTOMATIONS_WORKER_CONCURRENCY", "0"),
+        ("AUTO_RUN_MAX_RETRIES", "-1"),
+        ("AUTOMATION_MAX_DEPTH", "five"),
+        ("ACTION_TIMEOUT_MS", "1.5"),
+        ("RUN_LEASE_S", "inf"),
+        ("RUN_LEASE_S", "20"),
+        ("WATCHDOG_STALE_S", "-3"),
+        ("WEBHOOK_ALLOW_PRIVATE", "maybe"),
+        ("WEBHOOK_SECRET", "whsec_short"),
+        ("WEBHOOK_SECRET", "whsec_c2hvcnQ="),
+        ("LOG_LEVEL", "loud"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_bad_value_is_told_in_one_line_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value).startswith(f"{name}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOG_LEVEL", "loud")
+    monkeypatch.setenv("RUN_MAX_CRASHES", "0")
+    with pytest.raises(SettingsError, match=r"RUN_MAX_CRASHES: .*; LOG_LEVEL: "):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["REDIS_URL", "DATABASE_URL", "WEBHOOK_SECRET"])
+def test_a_refusal_shows_no_secret(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "ftp://ann:opensesame@host")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert "opensesame" not in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"\xff\xfe=1")
+    with pytest.raises(SettingsError, match=r"^\.env: cannot be read"):
+        load_settings()
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load_settings().prefix = "other"  # type: ignore[misc]
+
+
+def test_repr_shows_no_secret() -> None:
+    settings = Settings(redis_url="redis://:opensesame@host/0", webhook_secret=SECRET)
+    assert "opensesame" not in repr(settings)
+    assert SECRET not in repr(settings)
+    assert "redis://***@host/0" in str(settings)
