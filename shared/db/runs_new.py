@@ -64,7 +64,8 @@ def find_runs(conn: Connection, source: RunSource, source_ids: Iterable[str]) ->
     """Give the runs that exist under these source ids, in no order."""
     rows = FIND_RUNS.run_set(conn, ({"source": source, "source_id": found} for found in source_ids))
     return [
-        ExistingRun(row.id, row.source_id, row.status, row.lease, row.event_hash, QueueKind(row.queue)) for row in rows
+        ExistingRun(row.id, row.source_id, row.status, row.lease, row.event_hash, QueueKind(row.queue))
+        for row in rows
     ]
 
 

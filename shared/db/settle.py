@@ -47,7 +47,9 @@ def finish_runs(conn: Connection, endings: Sequence[Ending], *, now: datetime) -
     """
     if not endings:
         return frozenset()
-    return frozenset(row.id for row in FINISH_RUNS.run_set(conn, [_ended(*ending, now) for ending in endings]))
+    return frozenset(
+        row.id for row in FINISH_RUNS.run_set(conn, [_ended(*ending, now) for ending in endings])
+    )
 
 
 def _ended(claim: Claim, outcome: Succeeded | Failed | DeadLettered, now: datetime) -> Mapping[str, Any]:
@@ -88,7 +90,9 @@ RETRY_RUNS: Final = sql(
 )
 
 
-def retry_runs(conn: Connection, retries: Sequence[tuple[Claim, Retried]], *, now: datetime) -> frozenset[str]:
+def retry_runs(
+    conn: Connection, retries: Sequence[tuple[Claim, Retried]], *, now: datetime
+) -> frozenset[str]:
     """Move claimed runs from RUNNING over FAILED to PENDING with one more retry; give those whose claim held."""
     check_move(RunStatus.RUNNING, RunStatus.FAILED)
     check_move(RunStatus.FAILED, RunStatus.PENDING)
@@ -126,7 +130,9 @@ RELEASE_RUNS: Final = sql(
 )
 
 
-def release_runs(conn: Connection, released: Sequence[tuple[Claim, HandedBack]], *, now: datetime) -> frozenset[str]:
+def release_runs(
+    conn: Connection, released: Sequence[tuple[Claim, HandedBack]], *, now: datetime
+) -> frozenset[str]:
     """Move claimed runs from RUNNING back to PENDING, with no retry counted; give those whose claim held."""
     check_move(RunStatus.RUNNING, RunStatus.PENDING)
     if not released:

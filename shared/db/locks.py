@@ -1,0 +1,42 @@
+"""Named locks as rows: one holder at a time, for work that must not depend on a process that may be gone."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import Connection
+
+from shared.db.sql import sql
+from shared.db.types import write_instant
+
+TAKE_LOCK: Final = sql(
+    """
+    INSERT INTO locks (name, owner, until) VALUES (:name, :owner, :until)
+    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+    WHERE locks.owner = excluded.owner OR locks.until < :now
+    """
+)
+
+
+def take_lock(conn: Connection, name: str, owner: str, *, now: datetime, hold: timedelta) -> bool:
+    """Take or keep the lock until `now + hold`; False while another owner holds it."""
+    values = {"name": name, "owner": owner, "now": write_instant(now), "until": write_instant(now + hold)}
+    return TAKE_LOCK.run(conn, values).rowcount == 1
+
+
+DROP_LOCK: Final = sql("DELETE FROM locks WHERE name = :name AND owner = :owner")
+
+
+def drop_lock(conn: Connection, name: str, owner: str) -> None:
+    """Give the lock up, if it is ours."""
+    DROP_LOCK.run(conn, {"name": name, "owner": owner})
+
+
+POSTGRES_NOW: Final = sql("SELECT clock_timestamp() AS now")
+
+
+def server_time(conn: Connection) -> datetime | None:
+    """Give the SQL server's own time; None on SQLite, which has our clock."""
+    if conn.dialect.name == "sqlite":
+        return None
+    now: datetime = POSTGRES_NOW.run(conn).scalar_one()
+    return now
