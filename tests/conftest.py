@@ -1,0 +1,126 @@
+"""Fixtures for all tests: real servers, a database and a Redis of its own for each test that asks."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from redis import Redis
+
+from knockon.embedded import start_redis
+from shared.db.engine import migrate
+from tests.servers import Postgres, locked, start_postgres
+
+FOLDER_VARIABLE = "KNOCKON_TEST_SERVERS"
+REDIS_DATABASES = 4096
+TEMPLATE = "template_knockon"
+BACKENDS = ("sqlite", "postgres")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder that all processes of this session share; only the first process owns it."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="knockon-tests-")
+        Path(folder).chmod(0o711)
+        os.environ[FOLDER_VARIABLE] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what was started and remove the folder, once the last process is done."""
+    if not hasattr(config, "workerinput"):
+        folder = Path(os.environ.pop(FOLDER_VARIABLE))
+        Postgres(folder / "postgres").stop()
+        if (folder / "redis").exists():
+            start_redis(folder).stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def servers_folder() -> Path:
+    """Give the folder where this session's servers live."""
+    return Path(os.environ[FOLDER_VARIABLE])
+
+
+@pytest.fixture(scope="session")
+def redis_server(servers_folder: Path) -> str:
+    """Give the address of a real Redis, shared by the session."""
+    return start_redis(servers_folder, REDIS_DATABASES).url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> str:
+    """Give the address of an empty database of the session's Redis that no other test uses."""
+    with closing(Redis.from_url(redis_server)) as client:
+        number = int(client.incr("databases_given")) % REDIS_DATABASES or 1
+    url = redis_server.replace("db=0", f"db={number}")
+    with closing(Redis.from_url(url)) as client:
+        client.flushdb()
+    return url
+
+
+@pytest.fixture
+def redis_client(redis_url: str) -> Iterator[Redis]:
+    """Give a client of this test's Redis database."""
+    with closing(Redis.from_url(redis_url)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers_folder: Path) -> Postgres:
+    """Give a real PostgreSQL, shared by the session, with a migrated template database."""
+    with locked(servers_folder):
+        server = start_postgres(servers_folder / "postgres")
+        with psycopg.connect(server.url(), autocommit=True) as conn:
+            made = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone()
+            if not made:
+                conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(f"{TEMPLATE}_new")))
+                migrate(server.url(f"{TEMPLATE}_new"))
+                names = map(sql.Identifier, (f"{TEMPLATE}_new", TEMPLATE))
+                conn.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
+    return server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Postgres) -> Iterator[str]:
+    """Give the address of a migrated PostgreSQL database of this test's own."""
+    name = f"t_{uuid4().hex}"
+    created = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
+    dropped = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
+        conn.execute(created)
+    yield postgres_server.url(name)
+    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
+        conn.execute(dropped)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(servers_folder: Path) -> Path:
+    """Give a migrated SQLite file that tests copy."""
+    path = servers_folder / "template.db"
+    with locked(servers_folder):
+        if not path.exists():
+            fresh = servers_folder / "template-new.db"
+            migrate(f"sqlite:///{fresh}")
+            fresh.rename(path)
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """Give the address of a migrated SQLite file of this test's own."""
+    path = tmp_path / "knockon.db"
+    shutil.copyfile(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=BACKENDS)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the address of a migrated database of this test's own, once for each kind we run on."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
