@@ -1,0 +1,50 @@
+"""What is shown of large documents: rows keep a cut copy, while conditions and templates see the whole."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+INPUT_SHOWN_BYTES: Final = 65_536
+OUTPUT_SHOWN_BYTES: Final = 131_072
+
+_SHORTEST: Final = 32
+_WRAPPING: Final = 64
+
+
+def cut_for_show(document: Mapping[str, Any], limit_bytes: int = INPUT_SHOWN_BYTES) -> dict[str, Any]:
+    """Give the document itself if it fits, else a copy of at most `limit_bytes` with `truncated: true`.
+
+    The copy keeps its shape and shortens the longest texts, on a code point border. Where short texts alone
+    are too many, the copy is `{"truncated": true, "preview": the first part of the JSON text}`. Sizes are
+    those of compact UTF-8 JSON.
+    """
+    text = orjson.dumps(document)
+    if len(text) <= limit_bytes:
+        return dict(document)
+    longest = limit_bytes
+    while longest >= _SHORTEST:
+        copy = {**_shortened(document, longest), "truncated": True}
+        if len(orjson.dumps(copy)) <= limit_bytes:
+            return copy
+        longest //= 2
+    kept = max(0, limit_bytes - _WRAPPING) // 2  # quoting a JSON text at most doubles it
+    return {"truncated": True, "preview": text[:kept].decode(errors="ignore")}
+
+
+def cut_text(text: str, limit_bytes: int) -> str:
+    """Give the longest beginning of `text` with at most `limit_bytes` in UTF-8, on a code point border."""
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= limit_bytes else raw[:limit_bytes].decode(errors="ignore")
+
+
+def _shortened(tree: Any, longest: int) -> Any:
+    match tree:
+        case str():
+            return cut_text(tree, longest)
+        case Mapping():
+            return {key: _shortened(value, longest) for key, value in tree.items()}
+        case list() | tuple():
+            return [_shortened(value, longest) for value in tree]
+        case _:
+            return tree

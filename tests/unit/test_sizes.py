@@ -1,0 +1,71 @@
+"""What is shown of large documents."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.model.sizes import INPUT_SHOWN_BYTES, OUTPUT_SHOWN_BYTES, cut_for_show, cut_text
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def size_of(document: object) -> int:
+    return len(orjson.dumps(document))
+
+
+def test_what_fits_is_shown_whole() -> None:
+    document = {"type": "order.placed", "payload": {"note": "short"}}
+    assert cut_for_show(document) == document
+
+
+def test_what_has_just_the_limit_is_shown_whole() -> None:
+    document = {"note": "x" * (INPUT_SHOWN_BYTES - size_of({"note": ""}))}
+    assert cut_for_show(document) == document
+    assert cut_for_show({"note": document["note"] + "x"})["truncated"] is True
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "€", "😀", "\\", "\x01"])
+def test_a_long_text_is_cut_on_a_code_point_border(letter: str) -> None:
+    text = "Zoë" + letter * 200_000
+    shown = cut_for_show({"type": "order.placed", "note": text})
+    assert shown["truncated"] is True
+    assert shown["type"] == "order.placed"
+    assert text.startswith(shown["note"])
+    assert size_of(shown) <= INPUT_SHOWN_BYTES
+
+
+def test_as_much_as_half_of_the_limit_is_kept_of_one_long_text() -> None:
+    shown = cut_for_show({"note": "x" * 200_000}, OUTPUT_SHOWN_BYTES)
+    assert OUTPUT_SHOWN_BYTES // 2 <= size_of(shown) <= OUTPUT_SHOWN_BYTES
+
+
+def test_many_short_texts_become_a_preview_of_the_json_text() -> None:
+    document = {"rows": ["a" * 20] * 9_000}
+    shown = cut_for_show(document)
+    assert shown["truncated"] is True
+    assert orjson.dumps(document).decode().startswith(shown["preview"])
+    assert INPUT_SHOWN_BYTES // 4 < size_of(shown) <= INPUT_SHOWN_BYTES
+
+
+def test_a_preview_full_of_quotes_keeps_the_limit() -> None:
+    assert size_of(cut_for_show({'"' * 60_000: "\\" * 10})) <= INPUT_SHOWN_BYTES
+
+
+@given(document=st.dictionaries(st.text(max_size=9), JSON), limit=st.integers(100, 400))
+def test_nothing_shown_is_larger_than_the_limit(document: dict[str, object], limit: int) -> None:
+    shown = cut_for_show(document, limit)
+    assert size_of(shown) <= limit
+    assert shown == document or shown["truncated"] is True
+
+
+@given(text=st.text(), limit=st.integers(0, 60))
+def test_a_cut_text_is_a_beginning_that_fits(text: str, limit: int) -> None:
+    cut = cut_text(text, limit)
+    assert text.startswith(cut)
+    assert len(cut.encode()) <= limit
+    assert len(cut.encode()) > limit - 4 or cut == text
