@@ -1,4 +1,4 @@
-"""Events that our own work emits: written with the change they tell of, sent to the stream after the commit."""
+"""Events that our own work emits: written with the change they tell of, sent to the stream after it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ from shared.db.types import read_json, write_instant
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """One event to be sent. Its id is the event's id too, so that a second sending starts nothing twice."""
+    """One event to be sent: `fields` as `encode_fields` gives them, ready for XADD.
+
+    Its id is the event's id too, so that a second sending starts nothing twice.
+    """
 
     id: str
     workspace_id: str

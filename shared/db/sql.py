@@ -16,8 +16,9 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "{lock}": "FOR UPDATE OF r",
         "{skip_locked}": "FOR UPDATE OF r SKIP LOCKED",
         "{json}": "jsonb",
+        "{xid}": "CAST(CAST(pg_current_xact_id() AS text) AS bigint)",
     },
-    "sqlite": {"{lock}": "", "{skip_locked}": "", "{json}": "text"},
+    "sqlite": {"{lock}": "", "{skip_locked}": "", "{json}": "text", "{xid}": "0"},
 }
 
 

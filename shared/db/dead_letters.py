@@ -1,0 +1,119 @@
+"""What a dead letter leaves behind beside its row: a log line, notices, audit, the event of its end.
+
+Called in the transaction that moved the runs, for those that moved and no others: so each is told of once.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from sqlalchemy import Connection
+
+from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
+from shared.db.outbox import OutboxEntry, insert_outbox
+from shared.db.people import ADMIN_ROLES, Notice, insert_notices
+from shared.db.sql import sql
+from shared.ids import new_id
+from shared.model.executed import EndedRun, executed_event
+from shared.model.moves import RunStatus
+from shared.model.runs import LogLine, RunError
+
+RESOURCE: Final = "automation_run"
+
+
+class DeadLetterKind(StrEnum):
+    """How a run came to be a dead letter: its worker died under it, or its retries are used up."""
+
+    CRASHED = "crashed"
+    EXHAUSTED = "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A run that has just moved to DEAD_LETTER; `attempts` counts the last one too."""
+
+    run_id: str
+    workspace_id: str
+    automation_id: str
+    automation_name: str
+    error: RunError
+    attempts: int
+    trigger_type: str
+    depth: int
+    root_run_id: str
+    duration_ms: int
+    kind: DeadLetterKind
+
+
+def record_dead_letters(
+    conn: Connection, dead: Sequence[DeadLetter], *, now: datetime
+) -> tuple[OutboxEntry, ...]:
+    """Write all that follows from these dead letters; give the events to send after the commit.
+
+    The counter `Keys.dead_letter` is the caller's, after the commit. A second call tells of everything again.
+    """
+    insert_logs(conn, (_log(letter, now) for letter in dead))
+    insert_notices(conn, (_notice(letter) for letter in dead), now=now)
+    insert_audit(conn, (_audit(letter) for letter in dead), now=now)
+    events = tuple(entry for letter in dead if (entry := _event(letter, now)) is not None)
+    insert_outbox(conn, events, now=now)
+    return events
+
+
+def _log(letter: DeadLetter, now: datetime) -> RunLog:
+    data = {"code": letter.error.code, "message": letter.error.message, "attempts": letter.attempts}
+    line = LogLine("error", "run dead-lettered", now, data)
+    return RunLog(letter.workspace_id, letter.automation_id, letter.run_id, line)
+
+
+def _notice(letter: DeadLetter) -> Notice:
+    happened = "failed (worker crash)" if letter.kind is DeadLetterKind.CRASHED else "dead-lettered"
+    error = letter.error
+    return Notice(
+        workspace_id=letter.workspace_id,
+        roles=ADMIN_ROLES,
+        title=f'Automation "{letter.automation_name}" {happened}',
+        body=f"Failed after {letter.attempts} attempts: {error.code} — {error.message}",
+        resource_type=RESOURCE,
+        resource_id=letter.run_id,
+    )
+
+
+def _audit(letter: DeadLetter) -> AuditEntry:
+    crashed = letter.kind is DeadLetterKind.CRASHED
+    return AuditEntry(
+        workspace_id=letter.workspace_id,
+        actor=f"SYSTEM automation:{letter.automation_id}",
+        action="automation.worker_crashed" if crashed else "automation.dead_lettered",
+        resource_type=RESOURCE,
+        resource_id=letter.run_id,
+        detail={"code": letter.error.code, "message": letter.error.message, "attempts": letter.attempts},
+    )
+
+
+def _event(letter: DeadLetter, now: datetime) -> OutboxEntry | None:
+    event_id = new_id()
+    ended = EndedRun(
+        run_id=letter.run_id,
+        workspace_id=letter.workspace_id,
+        automation_id=letter.automation_id,
+        root_run_id=letter.root_run_id,
+        trigger_type=letter.trigger_type,
+        depth=letter.depth,
+        status=RunStatus.DEAD_LETTER,
+        duration_ms=letter.duration_ms,
+        error=letter.error,
+    )
+    fields = executed_event(ended, event_id=event_id, now=now)
+    return None if fields is None else OutboxEntry(event_id, letter.workspace_id, letter.run_id, fields)
+
+
+NAMES: Final = sql("SELECT r.id, r.name FROM automations r JOIN {rows} ON r.id = x.id", id="text")
+
+
+def automation_names(conn: Connection, ids: Iterable[str]) -> dict[str, str]:
+    """Give the names of automations by id, deleted ones too."""
+    rows = NAMES.run_set(conn, [{"id": found} for found in sorted(set(ids))])
+    return {row.id: row.name for row in rows}
