@@ -77,7 +77,7 @@ def start_postgres(folder: Path) -> Postgres:
         options = ["-U", "postgres", "-E", "UTF8", "--auth=trust", "--no-locale", "--no-sync"]
         run([binaries / "initdb", "-D", data, *options], folder, user)
     told = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in OPTIONS.items())
-    waiting = ["-w", "-t", "60", "-l", folder / "log", "-o", f"-k {folder} {told}"]
+    waiting: list[str | Path] = ["-w", "-t", "60", "-l", folder / "log", "-o", f"-k {folder} {told}"]
     run([binaries / "pg_ctl", "-D", data, *waiting, "start"], folder, user)
     return server
 
