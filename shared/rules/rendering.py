@@ -1,0 +1,133 @@
+"""Rendering of what holds templates: JSON trees, JSON texts, and the typed configurations of actions."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BaseModel, ValidationError
+
+from shared.errors import FatalError
+from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, JsonSink
+from shared.rules.templates import TEMPLATE_ERROR, Rendered, render_into, render_text
+
+CONFIG_INVALID: Final = "CONFIG_INVALID"
+MAX_DEPTH: Final = 64
+_FAULTS_TOLD: Final = 3
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+
+
+@runtime_checkable
+class Templated(Protocol):
+    """A config that says how its keys are rendered; of any other all keys are rendered as a tree."""
+
+    template_free: ClassVar[frozenset[str]]
+    json_text: ClassVar[frozenset[str]]
+
+    def renders_as_json(self) -> bool:
+        """Tell whether the texts under the `json_text` keys are JSON documents."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedConfig(Generic[ConfigT]):
+    """A config without templates, and the paths that it needed and that the scope does not have."""
+
+    config: ConfigT
+    missing: tuple[str, ...]
+
+
+def render_tree(value: object, scope: Mapping[str, object]) -> Rendered:
+    """Render every text of a JSON tree; keys stay as they are.
+
+    A text that is one `{{ path }}` keeps the type of its value, and becomes null where the path is absent. Raises FatalError TEMPLATE_ERROR as templates do, and for a tree that is deeper than 64.
+    """
+    missing: dict[str, None] = {}
+    return Rendered(_Tree(scope, missing).render(value, 0), tuple(missing))
+
+
+def render_json_text(template: str, scope: Mapping[str, object]) -> Rendered:
+    """Render a text that is a JSON document with interpolations in it.
+
+    Outside quotes a value becomes its JSON, null and absent `null`. Inside quotes it becomes escaped text,
+    null and absent nothing, so that no reader meets the word null. Raises FatalError TEMPLATE_ERROR also
+    where the result is no JSON.
+    """
+    rendered = render_into(JsonSink(limit=MAX_OUTPUT_BYTES), template, scope)
+    try:
+        json.loads(rendered.text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise FatalError(TEMPLATE_ERROR, f"the rendered text is no JSON ({_place(error)})") from error
+    return rendered
+
+
+def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
+    """Render a config's texts and check the outcome by the config's own model.
+
+    Raises FatalError TEMPLATE_ERROR as templates do, and CONFIG_INVALID with paths where the model refuses
+    it.
+    """
+    missing: dict[str, None] = {}
+    tree = _Tree(scope, missing)
+    given: dict[str, object] = config.model_dump(by_alias=True, exclude_unset=True)
+    rendered = {key: _render_key(config, key, value, tree) for key, value in given.items()}
+    try:
+        return RenderedConfig(type(config).model_validate(rendered), tuple(missing))
+    except ValidationError as error:
+        raise FatalError(CONFIG_INVALID, _told(error)) from error
+
+
+class _Tree:
+    """The rendering of one tree: one scope, one budget, one list of what was missing."""
+
+    def __init__(self, scope: Mapping[str, object], missing: dict[str, None]) -> None:
+        self.scope = scope
+        self._missing = missing
+        self._budget = Budget()
+
+    def render(self, value: object, depth: int) -> object:
+        if depth > MAX_DEPTH:
+            raise FatalError(TEMPLATE_ERROR, f"the tree is nested deeper than {MAX_DEPTH} levels")
+        match value:
+            case str():
+                return self.note(render_text(value, self.scope, self._budget))
+            case Mapping():
+                return {key: self.render(each, depth + 1) for key, each in value.items()}
+            case list() | tuple():
+                return [self.render(each, depth + 1) for each in value]
+        return value
+
+    def note(self, rendered: Rendered) -> object:
+        self._missing.update(dict.fromkeys(rendered.missing))
+        return rendered.value
+
+
+def _render_key(config: BaseModel, key: str, value: object, tree: _Tree) -> object:
+    if isinstance(config, Templated):
+        if key in config.template_free:
+            return value
+        if key in config.json_text and isinstance(value, str) and config.renders_as_json():
+            return tree.note(render_json_text(value, tree.scope))
+    return tree.render(value, 0)
+
+
+def _told(error: ValidationError) -> str:
+    """Name the places and what is wrong there, and never the values, which may be secret."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)[:_FAULTS_TOLD]
+    return "; ".join(f"{_path(fault['loc'])}: {fault['msg']}" for fault in faults)
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".") or "config"
+
+
+def _place(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    return type(error).__name__
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
