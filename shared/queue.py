@@ -20,6 +20,7 @@ from shared.model.runs import QueueKind
 from shared.redis_port import PipelinePort, RedisPort
 
 HANDLE_SIZE: Final = 50
+PAGE: Final = 1000
 FUNCTION: Final = "run-automation"
 MAX_PAYLOAD_BYTES: Final = 16_384
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,13 +72,14 @@ class HandleQueue:
             pipe.hset(Job.key_for(handle_id), mapping=_encode(name, chunk, at))
             pipe.lpush(Queue.redis_queue_namespace_prefix + name, handle_id)
 
-    def schedule(self, waits: Iterable[tuple[QueueKind, str, datetime]]) -> None:
-        """Enter retries with the scheduler, which pushes each when it is due. A second entry moves the first."""
+    def schedule_in(self, pipe: PipelinePort, waits: Iterable[tuple[QueueKind, str, datetime]]) -> None:
+        """Enter runs with the scheduler, which pushes each when it is due, as part of the caller's commands.
+
+        A second entry of a run moves the first.
+        """
         members = {f"{kind}-{run_id}": at.timestamp() for kind, run_id, at in waits}
         if members:
-            with self._client.pipeline(transaction=False) as pipe:
-                pipe.zadd(self._keys.scheduled, members)
-                pipe.execute()
+            pipe.zadd(self._keys.scheduled, members)
 
     def depth(self, kind: QueueKind) -> int:
         """Count the handles that wait in a queue."""
@@ -89,12 +91,21 @@ class HandleQueue:
         A head that is none of ours counts as pushed at the epoch: it will be dropped, so nothing behind it is lost.
         """
         head = self._client.lindex(Queue.redis_queue_namespace_prefix + self._keys.queue(kind), 0)
-        if head is None:
-            return None
-        try:
-            return pushed_at(head.decode())
-        except (BadHandle, UnicodeDecodeError):
-            return EPOCH
+        return None if head is None else _pushed_at_or_none(head) or EPOCH
+
+    def push_times(self, kind: QueueKind) -> list[datetime]:
+        """Give when each handle in a queue was pushed, earliest first; what is none of ours is left out.
+
+        Handles that are taken or added meanwhile may be in or out; none of the others is missed.
+        """
+        name = Queue.redis_queue_namespace_prefix + self._keys.queue(kind)
+        found: list[datetime] = []
+        end = -1
+        # Counted from the tail: takers shorten the list at its head, which leaves these indices as they are.
+        while page := self._client.lrange(name, end - PAGE + 1, end):
+            found += [at for member in page if (at := _pushed_at_or_none(member))]
+            end -= PAGE
+        return sorted(found)
 
 
 def make_handle_id(kind: QueueKind, at: datetime) -> str:
@@ -136,6 +147,13 @@ def parse_scheduled(member: bytes) -> tuple[QueueKind, str]:
         return QueueKind(kind), run_id
     except ValueError as error:
         raise BadHandle("not a scheduler entry") from error
+
+
+def _pushed_at_or_none(member: bytes) -> datetime | None:
+    try:
+        return pushed_at(member.decode())
+    except (BadHandle, UnicodeDecodeError):
+        return None
 
 
 def _parse_id(handle_id: str) -> tuple[QueueKind, datetime]:

@@ -73,3 +73,16 @@ def lock_unsent(conn: Connection, *, before: datetime, most: int) -> list[Outbox
     """Lock and give the oldest events written before `before` and not sent; skip what another one relays."""
     rows = CLAIM_UNSENT.run(conn, {"before": write_instant(before), "most": most})
     return [OutboxEntry(row.id, row.workspace_id, row.run_id, read_json(row.fields)) for row in rows]
+
+
+DELETE_SENT: Final = sql(
+    """
+    DELETE FROM outbox WHERE id IN (
+        SELECT r.id FROM outbox r WHERE r.sent_at < :before ORDER BY r.id LIMIT :most {skip_locked})
+    """
+)
+
+
+def delete_sent(conn: Connection, *, before: datetime, most: int) -> int:
+    """Forget at most `most` events that were sent before `before`; give how many they were."""
+    return DELETE_SENT.run(conn, {"before": write_instant(before), "most": most}).rowcount

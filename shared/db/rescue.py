@@ -39,11 +39,12 @@ LOCK_EXPIRED: Final = sql(
     SELECT r.id, r.lease, r.workspace_id, r.automation_id, r.trigger_type, r.depth, r.root_run_id, r.retry_count,
         r.failures, r.crash_count, r.owner, r.started_at, r.queue, r.created_at
     FROM automation_runs r JOIN {rows} ON r.id = x.id
-    WHERE r.lease = x.lease AND (r.status || '') = 'RUNNING' AND r.lease_until < :now
+    WHERE r.lease = x.lease AND r.lease_until = x.lease_until AND (r.status || '') = 'RUNNING'
     ORDER BY r.id {skip_locked}
     """,
     id="text",
     lease="bigint",
+    lease_until="timestamptz",
 )
 
 
@@ -65,12 +66,18 @@ class CrashedRun:
     queue: QueueKind
 
 
-def lock_expired(conn: Connection, claims: Iterable[Claim], *, now: datetime) -> list[CrashedRun]:
-    """Lock those of the claims that are still expired; skip what somebody else holds locked."""
+def lock_expired(conn: Connection, leases: Iterable[ExpiredLease]) -> list[CrashedRun]:
+    """Lock the runs whose lease is as it was seen; skip what was renewed and what somebody else holds."""
     rows = LOCK_EXPIRED.run_set(
         conn,
-        ({"id": claim.run_id, "lease": claim.lease} for claim in claims),
-        now=write_instant(now),
+        (
+            {
+                "id": seen.claim.run_id,
+                "lease": seen.claim.lease,
+                "lease_until": write_instant(seen.lease_until),
+            }
+            for seen in leases
+        ),
     )
     return [_crashed(row) for row in rows]
 
