@@ -5,11 +5,14 @@ from typing import Any, Final
 
 import orjson
 
+from shared.model.json_limits import clean_text, clean_tree
+
 INPUT_SHOWN_BYTES: Final = 65_536
 OUTPUT_SHOWN_BYTES: Final = 131_072
 
 _SHORTEST: Final = 32
 _WRAPPING: Final = 64
+_NUL: Final = b"\\u0000"
 
 
 def cut_for_show(document: Mapping[str, Any], limit_bytes: int = INPUT_SHOWN_BYTES) -> dict[str, Any]:
@@ -17,14 +20,15 @@ def cut_for_show(document: Mapping[str, Any], limit_bytes: int = INPUT_SHOWN_BYT
 
     The copy keeps its shape and shortens the longest texts, on a code point border. Where short texts alone
     are too many, the copy is `{"truncated": true, "preview": the first part of the JSON text}`. Sizes are
-    those of compact UTF-8 JSON.
+    those of compact UTF-8 JSON. What no database can hold is replaced, and marked with `sanitized: true`;
+    what is not JSON at all is shown as text. Never raises.
     """
-    text = orjson.dumps(document)
+    shown, text = _storable(document)
     if len(text) <= limit_bytes:
-        return dict(document)
+        return shown
     longest = limit_bytes
     while longest >= _SHORTEST:
-        copy = {**_shortened(document, longest), "truncated": True}
+        copy = {**_shortened(shown, longest), "truncated": True}
         if len(orjson.dumps(copy)) <= limit_bytes:
             return copy
         longest //= 2
@@ -36,6 +40,32 @@ def cut_text(text: str, limit_bytes: int) -> str:
     """Give the longest beginning of `text` with at most `limit_bytes` in UTF-8, on a code point border."""
     raw = text.encode(errors="replace")
     return text if len(raw) <= limit_bytes else raw[:limit_bytes].decode(errors="ignore")
+
+
+def _storable(document: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+    shown = dict(document)
+    try:
+        text = orjson.dumps(shown)
+        return (shown, text) if _NUL not in text else _cleaned(shown)
+    except TypeError:
+        return _cleaned(shown)
+
+
+def _cleaned(document: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    try:
+        cleaned = clean_tree(document)
+        shown = cleaned if cleaned == document else {**cleaned, "sanitized": True}
+        return shown, orjson.dumps(shown)
+    except (TypeError, RecursionError):
+        shown = {"preview": clean_text(_spelled(document)), "sanitized": True}
+        return shown, orjson.dumps(shown)
+
+
+def _spelled(document: object) -> str:
+    try:
+        return repr(document)
+    except RecursionError:
+        return "nested too deep"
 
 
 def _shortened(tree: Any, longest: int) -> Any:

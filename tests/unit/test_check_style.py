@@ -101,6 +101,15 @@ def test_an_init_module_is_a_docstring(source: str, count: int) -> None:
     assert len(messages(source, "worker/__init__.py")) == count
 
 
+def test_the_door_of_the_client_may_import_it() -> None:
+    assert (
+        messages(
+            '"""The face."""\nfrom knockon.client import Publisher as Publisher\n', "knockon/__init__.py"
+        )
+        == []
+    )
+
+
 def test_text_of_any_kind_holds_no_path_of_one_machine_and_nothing_unfinished() -> None:
     text = "see /tm" + "p/x\n# TO" + "DO later\nhttps://example.test/work/x and a/root\n"
     assert [breach.line for breach in check_text("docs/a.md", text)] == [1, 2]

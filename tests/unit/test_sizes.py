@@ -56,6 +56,31 @@ def test_a_preview_full_of_quotes_keeps_the_limit() -> None:
     assert size_of(cut_for_show({'"' * 60_000: "\\" * 10})) <= INPUT_SHOWN_BYTES
 
 
+def deep(levels: int) -> dict[str, object]:
+    tree: dict[str, object] = {}
+    for _ in range(levels):
+        tree = {"a": tree}
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("document", "shown"),
+    [
+        ({"body": "a\x00b"}, {"body": "a\ufffdb", "sanitized": True}),
+        ({"body": ["\ud83d"]}, {"body": ["\ufffd"], "sanitized": True}),
+        ({"body": "\\u0000"}, {"body": "\\u0000"}),
+        ({"n": 2**70}, {"preview": "{'n': 1180591620717411303424}", "sanitized": True}),
+    ],
+)
+def test_what_no_database_can_hold_is_replaced(document: dict[str, object], shown: dict[str, object]) -> None:
+    assert cut_for_show(document) == shown
+
+
+@pytest.mark.parametrize("levels", [100, 300, 900, 50_000])
+def test_no_depth_can_hurt(levels: int) -> None:
+    assert size_of(cut_for_show(deep(levels), 1_000)) <= 1_000
+
+
 @given(document=st.dictionaries(st.text(max_size=9), JSON), limit=st.integers(100, 400))
 def test_nothing_shown_is_larger_than_the_limit(document: dict[str, object], limit: int) -> None:
     shown = cut_for_show(document, limit)
