@@ -116,6 +116,7 @@ class Settings(BaseSettings):
     watchdog_leases_s: Seconds = 15.0
     watchdog_handles_s: Seconds = 60.0
     shutdown_grace_s: Seconds = 25.0
+    retention_days: int = Field(default=30, ge=2, le=36_500)
 
     webhook_allow_private: bool = False
     webhook_secret: SigningSecret | None = None

@@ -109,10 +109,19 @@ ACTIVE: Final = sql(
     f"SELECT {COLUMNS} FROM automations r WHERE r.status = 'ACTIVE' AND r.deleted_at IS NULL"  # noqa: S608
 )
 
+LISTENING: Final = sql(
+    f"SELECT {COLUMNS} FROM automations r WHERE r.status IN ('ACTIVE', 'PAUSED') AND r.deleted_at IS NULL"  # noqa: S608
+)
+
 
 def active_automations(conn: Connection) -> list[AutomationRow]:
     """Give every automation that may match an event now."""
     return [_row(row) for row in ACTIVE.run(conn)]
+
+
+def listening_automations(conn: Connection) -> list[AutomationRow]:
+    """Give every automation that events are held against: ACTIVE ones match, PAUSED ones are counted."""
+    return [_row(row) for row in LISTENING.run(conn)]
 
 
 def changed_automations(conn: Connection, since: datetime) -> list[AutomationRow]:

@@ -52,7 +52,7 @@ def insert_runs(conn: Connection, runs: Sequence[NewRun]) -> frozenset[str]:
 
 FIND_RUNS: Final = sql(
     """
-    SELECT r.id, r.source_id, r.status, r.lease, r.event_hash, r.queue
+    SELECT r.id, r.source_id, r.status, r.lease, r.event_hash, r.queue, r.entry_id
     FROM automation_runs r JOIN {rows} ON r.source = x.source AND r.source_id = x.source_id
     """,
     source="text",
@@ -64,7 +64,9 @@ def find_runs(conn: Connection, source: RunSource, source_ids: Iterable[str]) ->
     """Give the runs that exist under these source ids, in no order."""
     rows = FIND_RUNS.run_set(conn, ({"source": source, "source_id": found} for found in source_ids))
     return [
-        ExistingRun(row.id, row.source_id, row.status, row.lease, row.event_hash, QueueKind(row.queue))
+        ExistingRun(
+            row.id, row.source_id, row.status, row.lease, row.event_hash, QueueKind(row.queue), row.entry_id
+        )
         for row in rows
     ]
 

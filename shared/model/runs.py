@@ -60,6 +60,7 @@ class ExistingRun:
     lease: int
     event_hash: str | None
     queue: QueueKind
+    entry_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
