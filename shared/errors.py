@@ -6,6 +6,8 @@ KnockonError
 |   `-- DefinitionError    an automation; carries the path of every fault
 +-- BadEvent               an event that cannot be taken; goes to the dead stream with its reason
 +-- IllegalMove            a change of state that is not in the table: a bug, never a race
++-- NotFound               what a person named does not exist in their workspace
++-- Conflict               what a person asked for does not go with the state that things are in
 +-- Unavailable            SQL or Redis is away; the caller holds what it has and tries again
 `-- ActionError            how an action ends that did not succeed; carries a stable code
     +-- RetryableError     worth another attempt
@@ -58,6 +60,14 @@ class BadEvent(KnockonError):
 
 class IllegalMove(KnockonError):
     """A move of state that the table of moves does not have."""
+
+
+class NotFound(KnockonError):
+    """No such thing in this workspace; another workspace's things do not exist either."""
+
+
+class Conflict(KnockonError):
+    """The thing is not in a state in which this can be done; the message says which it is in."""
 
 
 class Unavailable(KnockonError):

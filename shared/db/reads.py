@@ -1,0 +1,206 @@
+"""What people look at: runs in lists, one run with its whole history."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row
+
+from shared.db.sql import Sql, sql
+from shared.db.types import must_instant, read_instant, read_json
+from shared.model.moves import RunStatus
+
+RUN_COLUMNS: Final = """
+    r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name, r.trigger_type,
+    r.status, r.skip_reason, r.error, r.retry_count, r.depth, r.root_run_id, r.entry_id, r.stop_reason,
+    r.created_at, r.started_at, r.ended_at, r.next_attempt_at
+"""
+RUN_TABLES: Final = "automation_runs r LEFT JOIN automations a ON a.id = r.automation_id"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run as lists show it. `error` is that of the last attempt that failed."""
+
+    id: str
+    workspace_id: str
+    automation_id: str | None
+    automation_key: str | None
+    automation_name: str | None
+    trigger_type: str
+    status: RunStatus
+    skip_reason: str | None
+    error: Mapping[str, Any] | None
+    retry_count: int
+    depth: int
+    root_run_id: str
+    entry_id: str | None
+    stop_reason: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    next_attempt_at: datetime | None
+
+
+def _summary(row: Row[Any]) -> RunSummary:
+    return RunSummary(
+        id=row.id,
+        workspace_id=row.workspace_id,
+        automation_id=row.automation_id,
+        automation_key=row.automation_key,
+        automation_name=row.automation_name,
+        trigger_type=row.trigger_type,
+        status=RunStatus(row.status),
+        skip_reason=row.skip_reason,
+        error=read_json(row.error),
+        retry_count=row.retry_count,
+        depth=row.depth,
+        root_run_id=row.root_run_id,
+        entry_id=row.entry_id,
+        stop_reason=row.stop_reason,
+        created_at=must_instant(row.created_at),
+        started_at=read_instant(row.started_at),
+        ended_at=read_instant(row.ended_at),
+        next_attempt_at=read_instant(row.next_attempt_at),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which of a workspace's runs, newest first; `before` is the id that the last page ended with."""
+
+    workspace_id: str
+    most: int
+    status: RunStatus | None = None
+    automation_id: str | None = None
+    before: str | None = None
+
+
+_CLAUSES: Final[Mapping[str, str]] = {
+    "status": " AND r.status = :status",
+    "automation_id": " AND r.automation_id = :automation_id",
+    "before": " AND r.id < :before",
+}
+
+
+@lru_cache
+def _list_statement(given: tuple[str, ...]) -> Sql:
+    """Make the list's statement for the filters that are given: each combination is compiled once."""
+    clauses = "".join(_CLAUSES[name] for name in given)
+    return sql(
+        f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE r.workspace_id = :workspace_id{clauses}"
+        " ORDER BY r.id DESC LIMIT :most"
+    )
+
+
+def list_runs(conn: Connection, query: RunQuery) -> list[RunSummary]:
+    """Give a workspace's newest runs that the query fits."""
+    filters = {"status": query.status, "automation_id": query.automation_id, "before": query.before}
+    given = {name: value for name, value in filters.items() if value is not None}
+    values = {"workspace_id": query.workspace_id, "most": query.most, **given}
+    return [_summary(row) for row in _list_statement(tuple(given)).run(conn, values)]
+
+
+FIND_RUN_ROWS: Final = sql(
+    f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} JOIN {{rows}} ON r.id = x.id"
+    " WHERE r.workspace_id = :workspace_id",
+    id="text",
+)
+
+
+def find_run_rows(conn: Connection, workspace_id: str, run_ids: Iterable[str]) -> dict[str, RunSummary]:
+    """Give a workspace's runs by id; those of others are not there."""
+    rows = FIND_RUN_ROWS.run_set(conn, ({"id": run_id} for run_id in run_ids), workspace_id=workspace_id)
+    return {row.id: _summary(row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """An action that succeeded."""
+
+    position: int
+    type: str
+    output: Mapping[str, Any]
+    started_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt and how it came out."""
+
+    lease: int
+    outcome: str
+    code: str | None
+    message: str | None
+    position: int | None
+    owner: str | None
+    started_at: datetime | None
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """Everything that is on record about a run, its log aside."""
+
+    run: RunSummary
+    input: Mapping[str, Any]
+    output: Mapping[str, Any] | None
+    actions: tuple[ActionRow, ...]
+    attempts: tuple[AttemptRow, ...]
+
+
+READ_DOCUMENTS: Final = sql("SELECT r.input, r.output FROM automation_runs r WHERE r.id = :id")
+READ_ACTIONS: Final = sql(
+    """
+    SELECT r.position, r.type, r.output, r.started_at, r.ended_at FROM run_actions r
+    WHERE r.run_id = :id ORDER BY r.position
+    """
+)
+READ_ATTEMPTS: Final = sql(
+    """
+    SELECT r.lease, r.outcome, r.code, r.message, r.position, r.owner, r.started_at, r.ended_at
+    FROM run_attempts r WHERE r.run_id = :id ORDER BY r.lease
+    """
+)
+
+
+def read_run(conn: Connection, workspace_id: str, run_id: str) -> RunDetail | None:
+    """Give one run of a workspace with its documents, finished actions and attempts, or None."""
+    found = find_run_rows(conn, workspace_id, [run_id]).get(run_id)
+    if found is None:
+        return None
+    which = {"id": run_id}
+    documents = READ_DOCUMENTS.run(conn, which).one()
+    return RunDetail(
+        run=found,
+        input=read_json(documents.input),
+        output=read_json(documents.output),
+        actions=tuple(_action(row) for row in READ_ACTIONS.run(conn, which)),
+        attempts=tuple(_attempt(row) for row in READ_ATTEMPTS.run(conn, which)),
+    )
+
+
+def _action(row: Row[Any]) -> ActionRow:
+    return ActionRow(
+        position=row.position,
+        type=row.type,
+        output=read_json(row.output),
+        started_at=must_instant(row.started_at),
+        ended_at=must_instant(row.ended_at),
+    )
+
+
+def _attempt(row: Row[Any]) -> AttemptRow:
+    return AttemptRow(
+        lease=row.lease,
+        outcome=row.outcome,
+        code=row.code,
+        message=row.message,
+        position=row.position,
+        owner=row.owner,
+        started_at=read_instant(row.started_at),
+        ended_at=must_instant(row.ended_at),
+    )

@@ -1,0 +1,222 @@
+"""Changes to automations: apply a file of them, activate, pause, delete. All of it is audited."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.automations import (
+    AutomationRow,
+    delete_automation,
+    find_automations,
+    insert_automation,
+    list_automations,
+    lock_by_key,
+    update_automation,
+)
+from shared.db.history import AuditEntry, insert_audit
+from shared.db.people import workspace_name
+from shared.db.persons_moves import WokenRun, end_runs_of, lock_workspace, wake_runs_of
+from shared.errors import NotFound
+from shared.ids import new_id
+from shared.model.automation import AutomationStatus, Definition
+from shared.services.backends import Backends, Caller, announce_automations
+from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
+from shared.services.waking import redis_ms, wake
+
+WOKEN_AT_ONCE: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a change is made: by our clock, and by that of Redis, which also stamps the events."""
+
+    now: datetime
+    stream_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """What became of an automation that a person turned on or off."""
+
+    row: AutomationRow
+    changed: bool
+    woken: int
+
+
+def preview_changes(
+    backends: Backends, caller: Caller, definitions: Sequence[Definition], leftovers: Leftovers
+) -> list[Change]:
+    """Say what `apply_changes` would do. Raises NotFound without the workspace."""
+    with backends.database.read() as conn:
+        if workspace_name(conn, caller.workspace_id) is None:
+            raise _no_workspace(caller.workspace_id)
+        return plan_changes(list_automations(conn, caller.workspace_id), definitions, leftovers)
+
+
+def apply_changes(
+    backends: Backends, caller: Caller, definitions: Sequence[Definition], leftovers: Leftovers
+) -> list[Change]:
+    """Make the workspace's automations what the definitions say; a second call finds nothing to change.
+
+    Events published after this returned are matched by what is ACTIVE. Raises NotFound without the workspace.
+    """
+    moment = Moment(backends.clock.now(), redis_ms(backends))
+
+    def work(conn: Connection) -> tuple[list[Change], list[WokenRun]]:
+        _must_lock(conn, caller.workspace_id)
+        changes = plan_changes(list_automations(conn, caller.workspace_id), definitions, leftovers)
+        return changes, [run for change in changes for run in _make(conn, caller, change, moment)]
+
+    changes, woken = backends.database.transact(work)
+    if any(change.kind is not ChangeKind.UNCHANGED for change in changes):
+        announce_automations(backends)
+    wake(backends, woken, moment.now)
+    return changes
+
+
+def activate(backends: Backends, caller: Caller, reference: str) -> Turned:
+    """Make an automation (key or id) ACTIVE, from now on and not for older events; its waiting runs go on."""
+    return _turn(backends, caller, reference, AutomationStatus.ACTIVE)
+
+
+def pause(backends: Backends, caller: Caller, reference: str) -> Turned:
+    """Make an automation PAUSED: it matches nothing, and runs that wait stay where they are."""
+    return _turn(backends, caller, reference, AutomationStatus.PAUSED)
+
+
+def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
+    """Delete an automation: what waits is cancelled, what runs stops, its history stays readable."""
+    now = backends.clock.now()
+
+    def work(conn: Connection) -> AutomationRow:
+        _must_lock(conn, caller.workspace_id)
+        row = find_automation(conn, caller.workspace_id, reference)
+        _remove(conn, caller, row, now)
+        return row
+
+    row = backends.database.transact(work)
+    announce_automations(backends)
+    return row
+
+
+def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
+    """Lock and give a living automation by its key, else by its id. Raises NotFound."""
+    row = lock_by_key(conn, workspace_id, reference)
+    if row is not None:
+        return row
+    by_id = find_automations(conn, [reference]).get(reference)
+    if by_id is None or by_id.workspace_id != workspace_id or by_id.deleted_at is not None:
+        raise NotFound(f"there is no automation {reference!r} in workspace {workspace_id!r}")
+    return lock_by_key(conn, workspace_id, by_id.key) or by_id
+
+
+def _must_lock(conn: Connection, workspace_id: str) -> None:
+    if not lock_workspace(conn, workspace_id):
+        raise _no_workspace(workspace_id)
+
+
+def _no_workspace(workspace_id: str) -> NotFound:
+    return NotFound(f"there is no workspace {workspace_id!r}; make it with: knockon init {workspace_id}")
+
+
+def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStatus) -> Turned:
+    moment = Moment(backends.clock.now(), redis_ms(backends))
+
+    def work(conn: Connection) -> tuple[AutomationRow, bool, list[WokenRun]]:
+        _must_lock(conn, caller.workspace_id)
+        row = find_automation(conn, caller.workspace_id, reference)
+        if row.status is to:
+            return row, False, []
+        turned, woken = _write(conn, row, _with_status(row.definition, to), moment)
+        action = "automation.activated" if to is AutomationStatus.ACTIVE else "automation.paused"
+        detail = {"before": {"status": row.status}, "after": {"status": to}}
+        _audit(conn, caller, (action, row.id), detail, moment.now)
+        return turned, True, woken
+
+    row, changed, woken = backends.database.transact(work)
+    if changed:
+        announce_automations(backends)
+    wake(backends, woken, moment.now)
+    return Turned(row, changed, len(woken))
+
+
+def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> list[WokenRun]:
+    match change.kind:
+        case ChangeKind.UNCHANGED:
+            return []
+        case ChangeKind.CREATED:
+            row = _create(conn, caller, change.after or {}, moment)
+            _audit(conn, caller, ("automation.created", row.id), {"after": change.after}, moment.now)
+            return []
+        case ChangeKind.UPDATED:
+            row = find_automation(conn, caller.workspace_id, change.key)
+            _, woken = _write(conn, row, change.after or {}, moment)
+            detail = {"before": change.before, "after": change.after}
+            _audit(conn, caller, ("automation.updated", row.id), detail, moment.now)
+            return woken
+        case ChangeKind.DELETED:
+            _remove(conn, caller, find_automation(conn, caller.workspace_id, change.key), moment.now)
+            return []
+
+
+def _create(conn: Connection, caller: Caller, definition: Mapping[str, Any], moment: Moment) -> AutomationRow:
+    status = AutomationStatus(definition["status"])
+    row = AutomationRow(
+        id=new_id(),
+        workspace_id=caller.workspace_id,
+        key=definition["key"],
+        name=definition["name"],
+        status=status,
+        version=1,
+        definition=definition,
+        activated_ms=moment.stream_ms if status is AutomationStatus.ACTIVE else None,
+        created_at=moment.now,
+        updated_at=moment.now,
+        deleted_at=None,
+    )
+    insert_automation(conn, row)
+    return row
+
+
+def _write(
+    conn: Connection, row: AutomationRow, definition: Mapping[str, Any], moment: Moment
+) -> tuple[AutomationRow, list[WokenRun]]:
+    """Write a definition over a row; a status alone makes no new version. Give the runs that may go on."""
+    status = AutomationStatus(definition["status"])
+    becomes_active = status is AutomationStatus.ACTIVE and row.status is not AutomationStatus.ACTIVE
+    is_new_version = _with_status(row.definition, status) != dict(definition)
+    written = replace(
+        row,
+        name=definition["name"],
+        status=status,
+        version=row.version + 1 if is_new_version else row.version,
+        definition=definition,
+        activated_ms=moment.stream_ms if becomes_active else row.activated_ms,
+        updated_at=moment.now,
+    )
+    update_automation(conn, written)
+    if not becomes_active:
+        return written, []
+    return written, wake_runs_of(conn, row.id, now=moment.now, most=WOKEN_AT_ONCE)
+
+
+def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime) -> None:
+    delete_automation(conn, row.id, now=now)
+    cancelled, stopped = end_runs_of(conn, row.id, now=now)
+    detail = {"before": row.definition, "runs_cancelled": cancelled, "runs_stopped": stopped}
+    _audit(conn, caller, ("automation.deleted", row.id), detail, now)
+
+
+def _with_status(definition: Mapping[str, Any], status: AutomationStatus) -> dict[str, Any]:
+    return {**definition, "status": status.value}
+
+
+def _audit(
+    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
+) -> None:
+    action, automation_id = what
+    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
+    insert_audit(conn, [entry], now=now)

@@ -1,0 +1,229 @@
+"""What a person does to runs: start by hand, replay, cancel. The row is committed first, then it is woken."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.automations import find_automations
+from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
+from shared.db.persons_moves import (
+    CANCELLED,
+    WokenRun,
+    cancel_run,
+    forget_actions,
+    replay_runs,
+    stop_run,
+)
+from shared.db.reads import RunSummary, find_run_rows
+from shared.db.runs_new import count_waiting, insert_runs
+from shared.errors import Conflict, NotFound
+from shared.ids import new_id
+from shared.model.automation import AutomationStatus
+from shared.model.events import Event, event_to_json
+from shared.model.json_limits import clean_tree
+from shared.model.moves import RunStatus
+from shared.model.runs import LogLine, NewRun, QueueKind, RunSource
+from shared.model.sizes import cut_for_show
+from shared.model.subjects import subject_of
+from shared.model.triggers import TriggerType
+from shared.services.automations import find_automation
+from shared.services.backends import Backends, Caller
+from shared.services.waking import redis_ms, wake
+
+MANUAL_EVENT: Final = "manual"
+LONG_BACKLOG: Final = 500
+REPLAYABLE: Final = frozenset({RunStatus.FAILED, RunStatus.DEAD_LETTER})
+GOING_ON: Final = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
+
+
+class ReplayFrom(StrEnum):
+    """Where a replayed run begins: at the action that failed, or with all of them once more."""
+
+    FAILED_ACTION = "failed_action"
+    START = "start"
+
+
+class Insistence(StrEnum):
+    """Whether a run that is already going is asked to stop."""
+
+    GENTLE = "gentle"
+    FORCE = "force"
+
+
+class Cancelled(StrEnum):
+    """How a run was cancelled: it had not begun, or it ends before its next action."""
+
+    AT_ONCE = "at_once"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """What became of runs that were to be replayed, by id. `going_on`: somebody was faster."""
+
+    replayed: tuple[str, ...]
+    going_on: tuple[str, ...]
+
+
+def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: Mapping[str, Any]) -> str:
+    """Start a run of an automation (key or id) with `payload` as its event; give the run's id.
+
+    Raises NotFound, and Conflict unless the automation is ACTIVE. Each call makes a run.
+    """
+    now = backends.clock.now()
+    event = _event_of(caller, f"{redis_ms(backends)}-0", payload, now)
+
+    def work(conn: Connection) -> NewRun:
+        row = find_automation(conn, caller.workspace_id, reference)
+        if row.status is not AutomationStatus.ACTIVE:
+            fix = f"knockon automations activate {row.key}"
+            raise Conflict(f"{row.key} is {row.status}; activate it first: {fix}")
+        is_long = count_waiting(conn, [caller.workspace_id])[caller.workspace_id] > LONG_BACKLOG
+        run = _new_run(event, (row.id, row.version), QueueKind.BULK if is_long else QueueKind.MAIN, now)
+        insert_runs(conn, [run])
+        _audit(conn, caller, ("run.started_by_hand", run.id), {"automation_id": row.id}, now)
+        return run
+
+    run = backends.database.transact(work)
+    wake(backends, [WokenRun(run.id, run.automation_id, run.queue)], now)
+    return run.id
+
+
+def replay(backends: Backends, caller: Caller, run_ids: Sequence[str], start: ReplayFrom) -> Replays:
+    """Put FAILED and DEAD_LETTER runs back to PENDING; a second call finds them going on and changes nothing.
+
+    Raises NotFound for an unknown run, Conflict for one that SUCCEEDED or was CANCELLED, or whose automation
+    was deleted; then none is replayed.
+    """
+    now = backends.clock.now()
+    wanted = list(dict.fromkeys(run_ids))
+
+    def work(conn: Connection) -> list[WokenRun]:
+        rows = _must_find(conn, caller, wanted)
+        _check_replayable(conn, rows)
+        woken = replay_runs(conn, [row.id for row in rows], now=now)
+        moved = {run.id for run in woken}
+        if start is ReplayFrom.START:
+            forget_actions(conn, moved)
+        replayed = [row for row in rows if row.id in moved]
+        _note_replays(conn, caller, replayed, (start, now))
+        return woken
+
+    woken = backends.database.transact(work)
+    wake(backends, woken, now)
+    replayed = tuple(run.id for run in woken)
+    return Replays(replayed, tuple(run_id for run_id in wanted if run_id not in replayed))
+
+
+def cancel(backends: Backends, caller: Caller, run_id: str, insistence: Insistence) -> Cancelled:
+    """Cancel a run that has not begun; with FORCE, one that runs stops before its next action.
+
+    Raises NotFound, and Conflict for a run that has ended, or runs and is not forced. A second call of a stop
+    that is under way says STOPPING again.
+    """
+    now = backends.clock.now()
+
+    def work(conn: Connection) -> Cancelled:
+        (row,) = _must_find(conn, caller, [run_id])
+        if cancel_run(conn, row.id, now=now):
+            _note_cancel(conn, caller, row, ("run cancelled", now))
+            return Cancelled.AT_ONCE
+        if row.status is not RunStatus.RUNNING:
+            raise Conflict(f"the run is {row.status}; only one that waits can be cancelled")
+        if insistence is not Insistence.FORCE:
+            raise Conflict("the run is RUNNING; with --force it stops before its next action")
+        if stop_run(conn, row.id, CANCELLED):
+            _note_cancel(conn, caller, row, ("run asked to stop", now))
+        return Cancelled.STOPPING
+
+    return backends.database.transact(work)
+
+
+def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: datetime) -> Event:
+    cleaned = clean_tree(payload)
+    return Event(
+        entry_id=entry_id,
+        type=MANUAL_EVENT,
+        workspace_id=caller.workspace_id,
+        payload=cleaned,
+        id=None,
+        occurred_at=now,
+        context=None,
+        source=caller.actor,
+        sanitized=cleaned != payload,
+    )
+
+
+def _new_run(event: Event, automation: tuple[str, int], queue: QueueKind, now: datetime) -> NewRun:
+    run_id, (automation_id, version) = new_id(), automation
+    envelope = event_to_json(event)
+    shown = cut_for_show(envelope)
+    subject = subject_of(event)
+    return NewRun(
+        id=run_id,
+        workspace_id=event.workspace_id,
+        automation_id=automation_id,
+        automation_version=version,
+        source=RunSource.MANUAL,
+        source_id=run_id,
+        event_key=None,
+        event_hash=None,
+        entry_id=None,
+        trigger_type=TriggerType.MANUAL,
+        subject_type=subject.type if subject else None,
+        subject_id=subject.id if subject else None,
+        depth=0,
+        root_run_id=run_id,
+        input=shown,
+        event=None if shown == envelope else envelope,
+        queue=queue,
+        created_at=now,
+    )
+
+
+def _must_find(conn: Connection, caller: Caller, run_ids: Sequence[str]) -> list[RunSummary]:
+    found = find_run_rows(conn, caller.workspace_id, run_ids)
+    missing = [run_id for run_id in run_ids if run_id not in found]
+    if missing:
+        raise NotFound(f"there is no run {missing[0]!r} in workspace {caller.workspace_id!r}")
+    return [found[run_id] for run_id in run_ids]
+
+
+def _check_replayable(conn: Connection, rows: Sequence[RunSummary]) -> None:
+    automations = find_automations(conn, {row.automation_id for row in rows if row.automation_id})
+    for row in rows:
+        if row.status not in REPLAYABLE | GOING_ON:
+            raise Conflict(f"run {row.id} is {row.status}; only FAILED and DEAD_LETTER runs can be replayed")
+        automation = automations.get(row.automation_id or "")
+        if automation is not None and automation.deleted_at is not None:
+            raise Conflict(f"run {row.id} cannot be replayed: automation {automation.key} was deleted")
+
+
+def _note_replays(
+    conn: Connection, caller: Caller, rows: Sequence[RunSummary], how: tuple[ReplayFrom, datetime]
+) -> None:
+    start, now = how
+    line = LogLine("info", "run replayed", now, {"by": caller.actor, "from": start})
+    insert_logs(conn, [RunLog(row.workspace_id, row.automation_id, row.id, line) for row in rows])
+    for row in rows:
+        detail = {"before": row.status, "after": RunStatus.PENDING, "from": start}
+        _audit(conn, caller, ("run.replayed", row.id), detail, now)
+
+
+def _note_cancel(conn: Connection, caller: Caller, row: RunSummary, said: tuple[str, datetime]) -> None:
+    message, now = said
+    line = LogLine("info", message, now, {"by": caller.actor})
+    insert_logs(conn, [RunLog(row.workspace_id, row.automation_id, row.id, line)])
+    _audit(conn, caller, ("run.cancelled", row.id), {"before": row.status, "after": message}, now)
+
+
+def _audit(
+    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
+) -> None:
+    action, run_id = what
+    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation_run", run_id, detail)
+    insert_audit(conn, [entry], now=now)
