@@ -33,7 +33,8 @@ def cut_for_show(document: Mapping[str, Any], limit_bytes: int = INPUT_SHOWN_BYT
             return copy
         longest //= 2
     kept = max(0, limit_bytes - _WRAPPING) // 2  # quoting a JSON text at most doubles it
-    return {"truncated": True, "preview": text[:kept].decode(errors="ignore")}
+    mark = {"sanitized": True} if shown.get("sanitized") is True else {}
+    return {"truncated": True, "preview": text[:kept].decode(errors="ignore"), **mark}
 
 
 def cut_text(text: str, limit_bytes: int) -> str:
