@@ -1,7 +1,7 @@
 """Which addresses a webhook may reach. Pure: `executors.dialing` asks before every connection.
 
 The tables hold what is special in RFC 6890 and its successors. The standard library alone will not do: its
-idea of "global" changes between releases, and it takes private addresses inside NAT64 or 6to4 for public ones.
+idea of "global" changes between releases, and private addresses inside NAT64 or 6to4 are public to it.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 The HTTP core pools connections by origin. Here the host of an origin is a route, `{address}/{name}`, so a
 pooled connection serves again only for the same name at the same checked address, and TLS still verifies the
-name. The core hands its timeouts through to the stream as they are, so here they are readings of the monotonic
-clock: fixed instants, which no number of small reads can outlive.
+name. The core hands its timeouts through to the stream as they are, so here they are readings of the
+monotonic clock: fixed instants, which no number of small reads can outlive.
 """
 
 import queue

@@ -100,7 +100,7 @@ class Outbound:
         """Send once and read the answer, whatever its status; a redirect comes back as it is.
 
         Raises FatalError for a refused address and a passed deadline, RetryableError if the other side hung
-        up, and OSError for the rest (`executors.classify` judges it). Messages name scheme, host and path only.
+        up, and OSError for the rest (`executors.classify` judges it). Messages show scheme, host and path.
         """
         deadline.check()
         try:

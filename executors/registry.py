@@ -46,7 +46,7 @@ EXECUTORS: Final[Mapping[str, Executor]] = MappingProxyType(
 
 
 def executor_for(action_type: str, executors: Mapping[str, Executor] = EXECUTORS) -> Executor:
-    """Find the executor of an action type, or raise FatalError UNKNOWN_ACTION; tests pass their own mapping."""
+    """Find the executor of an action type, or raise FatalError UNKNOWN_ACTION; tests pass a mapping."""
     found = executors.get(action_type)
     if found is None:
         raise FatalError("UNKNOWN_ACTION", f"no executor does {action_type}")

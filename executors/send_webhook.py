@@ -1,6 +1,5 @@
 """SEND_WEBHOOK: one signed HTTP request in the form of Standard Webhooks 1.0."""
 
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from standardwebhooks import Webhook
+from standardwebhooks.webhooks import EmptyWebhookSecretError
 
 from executors.contract import ActionResult, RunContext
 from executors.outbound import Answer, OutboundRequest
@@ -23,7 +23,7 @@ BODILESS: Final = frozenset({"GET", "DELETE"})
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent on every hop: `open_headers` to anyone, `own_headers` and a signature to the first party."""
+    """What is sent on every hop: `open_headers` to all, `own_headers` and a signature to the first party."""
 
     method: str
     body: bytes
@@ -50,12 +50,12 @@ def send_webhook(config: SendWebhook, run: RunContext) -> ActionResult:
 
 
 def sign(secrets: str, message_id: str, at: datetime, body: bytes) -> str:
-    """Write the `webhook-signature` header; `secrets` may be two, by a space, while one replaces the other."""
+    """Write the `webhook-signature` header; `secrets` may be two by a space, while one replaces another."""
     try:
-        hooks = [Webhook(secret) for secret in secrets.split()]
+        hooks = [Webhook(secret) for secret in secrets.split() or [""]]
         text = body.decode("utf-8")
         return " ".join(hook.sign(message_id, at.astimezone(UTC), text) for hook in hooks)
-    except (binascii.Error, ValueError) as error:
+    except (ValueError, EmptyWebhookSecretError) as error:
         raise FatalError("CONFIG_INVALID", "secret: is not a webhook secret (whsec_ and base64)") from error
 
 
@@ -74,7 +74,7 @@ def _compose(config: SendWebhook, target: Target, run: RunContext) -> Message:
     own_headers = {name.lower(): value for name, value in config.headers.items()}
     if target.authorization is not None:
         own_headers.setdefault("authorization", target.authorization)
-    secret = config.secret or run.http.policy.webhook_secret
+    secret = config.secret if config.secret is not None else run.http.policy.webhook_secret
     return Message(config.method, body, open_headers, own_headers, secret)
 
 
@@ -112,7 +112,7 @@ def _headers(message: Message, first: Target, target: Target, run: RunContext) -
     stamps = {"webhook-id": run.idempotency_id, "webhook-timestamp": str(int(now.timestamp()))}
     if not _is_same_party(first, target):
         return {**message.open_headers, **stamps}
-    if message.secret:
+    if message.secret is not None:
         stamps["webhook-signature"] = sign(message.secret, run.idempotency_id, now, message.body)
     return {**message.open_headers, **message.own_headers, **stamps}
 
