@@ -127,7 +127,7 @@ class SandboxContext(RenderContext):
         super().raise_for_loop_limit(length)
         self.spend(length)
 
-    def get_buffer(self, buf: TextIO | None = None) -> StringIO:  # noqa: ARG002 - the library's signature
+    def get_buffer(self, buf: TextIO | None = None) -> StringIO:
         """Give the buffer of a `capture`, which holds plain text even inside a JSON document."""
         return Sink(limit=MAX_OUTPUT_BYTES)
 

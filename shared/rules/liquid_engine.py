@@ -158,9 +158,8 @@ def _look_over(text: str) -> None:
             raise _refused(f"there is no tag {name!r}" if name else "a tag has no name")
         end = text.find("}}" if name is None else "%}", mark.end(), mark.start() + MAX_MARK_CHARS)
         if end < 0:
-            raise _refused(
-                f"{mark.group()[:2]} at character {mark.start() + 1} is not closed within {MAX_MARK_CHARS} characters"
-            )
+            opened = f"{mark.group()[:2]} at character {mark.start() + 1}"
+            raise _refused(f"{opened} is not closed within {MAX_MARK_CHARS} characters")
         mark = _MARK.search(text, end + 2)
 
 

@@ -40,8 +40,9 @@ class _Bounded:
 
     def __call__(self, left: object, *args: object, context: SandboxContext, **named: object) -> object:
         """Apply the filter once."""
-        if isinstance(left, Absent):
-            left.note()
+        for value in (left, *args):
+            if isinstance(value, Absent):
+                value.note()
         return self._bound(context, self._call(*map(self._plain, (left, *args)), **named), left)
 
     def _plain(self, value: object) -> object:

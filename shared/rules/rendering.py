@@ -41,7 +41,8 @@ class RenderedConfig(Generic[ConfigT]):
 def render_tree(value: object, scope: Mapping[str, object]) -> Rendered:
     """Render every text of a JSON tree; keys stay as they are.
 
-    A text that is one `{{ path }}` keeps the type of its value, and becomes null where the path is absent. Raises FatalError TEMPLATE_ERROR as templates do, and for a tree that is deeper than 64.
+    A text that is one `{{ path }}` keeps the type of its value, and becomes null where the path is absent.
+    Raises FatalError TEMPLATE_ERROR as templates do, and for a tree that is deeper than 64.
     """
     missing: dict[str, None] = {}
     return Rendered(_Tree(scope, missing).render(value, 0), tuple(missing))

@@ -28,6 +28,8 @@ _STRETCH_UNITS: Final[Mapping[str, timedelta]] = {
 }
 _LONGEST_STRETCH: Final = timedelta(days=36_525)
 _DEEPEST: Final = 64
+_NUMBER_TYPES: Final = (int, float, Decimal)
+_LIST_TYPES: Final = (list, tuple)
 
 
 class Absence(Enum):
@@ -57,9 +59,9 @@ def look_up(tree: object, steps: tuple[str, ...]) -> object:
     """Follow a path through objects (by key) and lists (by index from 0); ABSENT where it leads nowhere."""
     found = tree
     for step in steps:
-        if isinstance(found, Mapping):
+        if isinstance(found, dict) or isinstance(found, Mapping):  # noqa: SIM101 - a dict is told ten times faster
             found = found.get(step, Absence.ABSENT)
-        elif isinstance(found, list | tuple) and _is_index(step, len(found)):
+        elif isinstance(found, _LIST_TYPES) and _is_index(step, len(found)):
             found = found[int(step)]
         else:
             return Absence.ABSENT
@@ -93,7 +95,7 @@ def read_number(value: object) -> Decimal | None:
 
 def is_number(value: object) -> bool:
     """Tell whether a value is a JSON number; a boolean is none."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return isinstance(value, _NUMBER_TYPES) and not isinstance(value, bool)
 
 
 def read_text(value: object) -> str | None:
