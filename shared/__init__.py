@@ -1,1 +1,4 @@
-"""The vocabulary every room speaks: events, automations, moves, rows, keys, the queue port. Imports no room."""
+"""The vocabulary every room speaks: events, automations, moves, rows, keys, the queue port.
+
+Imports no room.
+"""

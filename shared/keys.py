@@ -32,11 +32,6 @@ class Keys:
         return f"{self.prefix}automations:index_version"
 
     @property
-    def last_entry(self) -> str:
-        """Name the mark of the last entry that was matched, by which a gap in the stream is noticed."""
-        return f"{self.prefix}automations:last_entry"
-
-    @property
     def scheduler(self) -> str:
         """Name the stem of the retry scheduler's keys."""
         return f"{self.prefix}rq:scheduler"

@@ -1,4 +1,7 @@
-"""What every process of ours shares: a flag that SIGTERM and SIGINT raise, and an end that nothing can hold up."""
+"""What every process of ours shares.
+
+A flag that SIGTERM and SIGINT raise, and an end that nothing can hold up.
+"""
 
 import os
 import signal
@@ -32,7 +35,7 @@ class StopFlag:
     def listen(self) -> None:
         """Raise the flag on SIGTERM and SIGINT from now on. Call it in the main thread."""
 
-        def asked(signum: int, frame: FrameType | None) -> None:
+        def asked(_signum: int, _frame: FrameType | None) -> None:
             self.raise_()
 
         signal.signal(signal.SIGTERM, asked)

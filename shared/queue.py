@@ -1,7 +1,8 @@
 """The queue port: handles, which carry run ids and nothing else, on RQ's lists. Losing them all loses no run.
 
-A handle is the RQ job `run-automation` with at most 50 run ids, as JSON. Its id holds its queue and the instant it
-was pushed, so that the head of a queue tells how far the queue has come. Nobody calls what a payload names.
+A handle is the RQ job `run-automation` with at most 50 run ids, as JSON. Its id holds its queue and the
+instant it was pushed, so that the head of a queue tells how far the queue has come. Nobody calls what a
+payload names.
 """
 
 import zlib
@@ -88,7 +89,8 @@ class HandleQueue:
     def head_pushed_at(self, kind: QueueKind) -> datetime | None:
         """Give the instant at which the queue's first handle was pushed, or None when the queue is empty.
 
-        A head that is none of ours counts as pushed at the epoch: it will be dropped, so nothing behind it is lost.
+        A head that is none of ours counts as pushed at the epoch: it will be dropped, so nothing behind it
+        is lost.
         """
         head = self._client.lindex(Queue.redis_queue_namespace_prefix + self._keys.queue(kind), 0)
         return None if head is None else _pushed_at_or_none(head) or EPOCH
@@ -139,7 +141,10 @@ def decode_handle(handle_id: str, fields: Mapping[bytes, bytes]) -> Handle:
 
 
 def parse_scheduled(member: bytes) -> tuple[QueueKind, str]:
-    """Read a scheduler entry: its queue and run id. Raises BadHandle for one that `schedule` did not write."""
+    """Read a scheduler entry: its queue and run id.
+
+    Raises BadHandle for one that `schedule` did not write.
+    """
     try:
         kind, _, run_id = member.decode().partition("-")
         if not run_id:

@@ -51,7 +51,7 @@ def _row(row: Row[Any]) -> AutomationRow:
 
 
 FIND_BY_KEY: Final = sql(
-    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.key = :key"  # noqa: S608
+    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.key = :key"
     " AND r.deleted_at IS NULL {lock}"
 )
 
@@ -63,7 +63,7 @@ def lock_by_key(conn: Connection, workspace_id: str, key: str) -> AutomationRow 
 
 
 LIST: Final = sql(
-    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"  # noqa: S608
+    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"
     " ORDER BY r.key"
 )
 
@@ -73,7 +73,7 @@ def list_automations(conn: Connection, workspace_id: str) -> list[AutomationRow]
     return [_row(row) for row in LIST.run(conn, {"workspace_id": workspace_id})]
 
 
-FIND_BY_IDS: Final = sql(f"SELECT {COLUMNS} FROM automations r JOIN {{rows}} ON r.id = x.id", id="text")  # noqa: S608
+FIND_BY_IDS: Final = sql(f"SELECT {COLUMNS} FROM automations r JOIN {{rows}} ON r.id = x.id", id="text")
 
 
 def find_automations(conn: Connection, ids: Iterable[str]) -> dict[str, AutomationRow]:
@@ -88,7 +88,10 @@ STATES: Final = sql(
 
 @dataclass(frozen=True, slots=True)
 class AutomationState:
-    """What may have changed since an automation was last read: its version, status, and whether it was deleted."""
+    """What may have changed since an automation was last read.
+
+    Its version, status, and whether it was deleted.
+    """
 
     version: int
     status: AutomationStatus
@@ -104,13 +107,11 @@ def automation_states(conn: Connection, ids: Iterable[str]) -> dict[str, Automat
     }
 
 
-CHANGED: Final = sql(f"SELECT {COLUMNS} FROM automations r WHERE r.updated_at >= :since")  # noqa: S608
-ACTIVE: Final = sql(
-    f"SELECT {COLUMNS} FROM automations r WHERE r.status = 'ACTIVE' AND r.deleted_at IS NULL"  # noqa: S608
-)
+CHANGED: Final = sql(f"SELECT {COLUMNS} FROM automations r WHERE r.updated_at >= :since")
+ACTIVE: Final = sql(f"SELECT {COLUMNS} FROM automations r WHERE r.status = 'ACTIVE' AND r.deleted_at IS NULL")
 
 LISTENING: Final = sql(
-    f"SELECT {COLUMNS} FROM automations r WHERE r.status IN ('ACTIVE', 'PAUSED') AND r.deleted_at IS NULL"  # noqa: S608
+    f"SELECT {COLUMNS} FROM automations r WHERE r.status IN ('ACTIVE', 'PAUSED') AND r.deleted_at IS NULL"
 )
 
 
@@ -131,7 +132,8 @@ def changed_automations(conn: Connection, since: datetime) -> list[AutomationRow
 
 INSERT: Final = sql(
     """
-    INSERT INTO automations (id, workspace_id, key, name, status, version, definition, activated_ms, created_at,
+    INSERT INTO automations (id, workspace_id, key, name, status, version, definition, activated_ms,
+        created_at,
         updated_at)
     SELECT id, workspace_id, key, name, status, version, definition, activated_ms, :now, :now FROM {rows}
     """,
@@ -160,7 +162,8 @@ UPDATE: Final = sql(
 INSERT_VERSION: Final = sql(
     """
     INSERT INTO automation_versions (automation_id, version, definition, created_at)
-    SELECT id, version, definition, :now FROM {rows} WHERE true ON CONFLICT (automation_id, version) DO NOTHING
+    SELECT id, version, definition, :now FROM {rows} WHERE true ON CONFLICT (automation_id,
+        version) DO NOTHING
     """,
     id="text",
     version="integer",
@@ -177,7 +180,10 @@ def insert_automation(conn: Connection, row: AutomationRow) -> None:
 
 
 def update_automation(conn: Connection, row: AutomationRow) -> None:
-    """Write an automation over its row, which the caller holds locked, and keep the version if it is a new one."""
+    """Write an automation over its row, which the caller holds locked.
+
+    And keep the version if it is a new one.
+    """
     values = _values(row)
     now = write_instant(row.updated_at)
     UPDATE.run_set(conn, [values], now=now)

@@ -25,7 +25,8 @@ CLAIM_RUNS: Final = sql(
             AND (r.next_attempt_at IS NULL OR r.next_attempt_at <= :early)
             AND (a.id IS NULL OR a.status = 'ACTIVE' OR a.deleted_at IS NOT NULL OR r.lease = 0)
         ORDER BY r.id {lock})
-    UPDATE automation_runs SET status = 'RUNNING', lease = lease + 1, lease_until = :lease_until, owner = :owner,
+    UPDATE automation_runs SET status = 'RUNNING', lease = lease + 1, lease_until = :lease_until,
+        owner = :owner,
         started_at = COALESCE(started_at, :now), next_attempt_at = NULL
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, trigger_type, input, event, depth,
@@ -47,8 +48,8 @@ class Lessee:
 def claim_runs(conn: Connection, run_ids: Sequence[str], lessee: Lessee) -> list[ClaimedRun]:
     """Move PENDING runs to RUNNING under a new lease; give those that are now ours, in the order asked for.
 
-    Left out: what is not PENDING, waits for a later attempt, or belongs to a paused automation after its first
-    attempt (`docs/automations.md`, "Pausing"). A second call finds nothing to claim.
+    Left out: what is not PENDING, waits for a later attempt, or belongs to a paused automation after its
+    first attempt (`docs/automations.md`, "Pausing"). A second call finds nothing to claim.
     """
     check_move(RunStatus.PENDING, RunStatus.RUNNING)
     now = write_instant(lessee.now)
@@ -66,7 +67,7 @@ def claim_runs(conn: Connection, run_ids: Sequence[str], lessee: Lessee) -> list
     return [claimed[run_id] for run_id in dict.fromkeys(run_ids) if run_id in claimed]
 
 
-def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:  # noqa: ANN401 - a row of CLAIM_RUNS
+def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
     return ClaimedRun(
         claim=Claim(row.id, row.lease),
         workspace_id=row.workspace_id,
@@ -82,6 +83,27 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:  # n
         queue=QueueKind(row.queue),
         finished=finished,
     )
+
+
+FIND_CLAIMED: Final = sql(
+    """
+    SELECT id, lease, workspace_id, automation_id, trigger_type, input, event, depth, root_run_id,
+        retry_count,
+        failures, crash_count, started_at, queue
+    FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
+    """
+)
+
+
+def find_claimed(conn: Connection, claim: Claim) -> ClaimedRun | None:
+    """Give a run whose claim still stands, for a process that takes it over with the claim.
+
+    None if it does not.
+    """
+    row = FIND_CLAIMED.run(conn, {"id": claim.run_id, "lease": claim.lease}).first()
+    if row is None:
+        return None
+    return _claimed(row, finished_actions(conn, [claim.run_id]).get(claim.run_id, ()))
 
 
 FINISHED_ACTIONS: Final = sql(
@@ -140,7 +162,10 @@ RENEW_LEASES: Final = sql(
 
 
 def renew_leases(conn: Connection, claims: Sequence[Claim], until: datetime) -> frozenset[str]:
-    """Extend the leases that still stand to `until`; give the ids of those runs. The others were taken over."""
+    """Extend the leases that still stand to `until`; give the ids of those runs.
+
+    The others were taken over.
+    """
     if not claims:
         return frozenset()
     rows = RENEW_LEASES.run_set(

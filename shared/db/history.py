@@ -111,7 +111,10 @@ RECORDED_ACTIONS: Final = sql(
 def recorded(
     conn: Connection, claims: Iterable[Claim]
 ) -> tuple[frozenset[Claim], frozenset[tuple[str, int]]]:
-    """Tell what is on record for these claims after a COMMIT whose answer was lost: attempts, and (run, position)."""
+    """Tell what is on record for these claims after a COMMIT whose answer was lost.
+
+    Attempts, and (run, position).
+    """
     rows = [{"run_id": claim.run_id, "lease": claim.lease} for claim in claims]
     attempts = frozenset(Claim(row.run_id, row.lease) for row in RECORDED_ATTEMPTS.run_set(conn, rows))
     actions = frozenset((row.run_id, row.position) for row in RECORDED_ACTIONS.run_set(conn, rows))

@@ -116,12 +116,13 @@ class Notice:
 
 
 FIND_MEMBERS: Final = sql(
-    "SELECT DISTINCT r.id, r.workspace_id, r.role FROM members r JOIN {rows} ON r.workspace_id = x.workspace_id",
+    "SELECT r.id, r.workspace_id, r.role FROM members r JOIN {rows} ON r.workspace_id = x.workspace_id",
     workspace_id="text",
 )
 INSERT_NOTIFICATIONS: Final = sql(
     """
-    INSERT INTO notifications (id, workspace_id, member_id, title, body, resource_type, resource_id, created_at)
+    INSERT INTO notifications (id, workspace_id, member_id, title, body, resource_type, resource_id,
+        created_at)
     SELECT id, workspace_id, member_id, title, body, resource_type, resource_id, :now FROM {rows}
     """,
     id="text",

@@ -36,7 +36,8 @@ def expired_leases(conn: Connection, *, now: datetime, most: int) -> list[Expire
 
 LOCK_EXPIRED: Final = sql(
     """
-    SELECT r.id, r.lease, r.workspace_id, r.automation_id, r.trigger_type, r.depth, r.root_run_id, r.retry_count,
+    SELECT r.id, r.lease, r.workspace_id, r.automation_id, r.trigger_type, r.depth, r.root_run_id,
+        r.retry_count,
         r.failures, r.crash_count, r.owner, r.started_at, r.queue, r.created_at
     FROM automation_runs r JOIN {rows} ON r.id = x.id
     WHERE r.lease = x.lease AND r.lease_until = x.lease_until AND (r.status || '') = 'RUNNING'

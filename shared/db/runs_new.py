@@ -12,10 +12,13 @@ from shared.model.runs import ExistingRun, NewRun, QueueKind, RunSource
 INSERT_RUNS: Final = sql(
     """
     INSERT INTO automation_runs (
-        id, workspace_id, automation_id, automation_version, source, source_id, event_key, event_hash, entry_id,
-        trigger_type, subject_type, subject_id, status, input, event, depth, root_run_id, retry_count, failures,
+        id, workspace_id, automation_id, automation_version, source, source_id, event_key, event_hash,
+        entry_id,
+        trigger_type, subject_type, subject_id, status, input, event, depth, root_run_id, retry_count,
+        failures,
         crash_count, lease, queue, enqueued_at, created_at)
-    SELECT id, workspace_id, automation_id, automation_version, source, source_id, event_key, event_hash, entry_id,
+    SELECT id, workspace_id, automation_id, automation_version, source, source_id, event_key, event_hash,
+        entry_id,
         trigger_type, subject_type, subject_id, 'PENDING', input, event, depth, root_run_id, 0, 0,
         0, 0, queue, created_at, created_at
     FROM {rows} WHERE true ORDER BY source, source_id
@@ -75,7 +78,8 @@ COUNT_WAITING: Final = sql(
     """
     SELECT x.workspace_id, (
         SELECT count(*) FROM (
-            SELECT 1 FROM automation_runs r WHERE r.workspace_id = x.workspace_id AND r.status = 'PENDING' LIMIT 501
+            SELECT 1 FROM automation_runs r
+                WHERE r.workspace_id = x.workspace_id AND r.status = 'PENDING' LIMIT 501
         ) waiting
     ) AS waiting
     FROM {rows}

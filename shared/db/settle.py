@@ -20,7 +20,8 @@ OUTPUT_LIMIT_BYTES: Final = 131_072
 
 FINISH_RUNS: Final = sql(
     """
-    UPDATE automation_runs SET status = x.status, skip_reason = x.skip_reason, error = x.error, output = x.output,
+    UPDATE automation_runs SET status = x.status, skip_reason = x.skip_reason, error = x.error,
+        output = x.output,
         event = CASE WHEN x.status = 'SUCCEEDED' THEN NULL ELSE event END,
         ended_at = x.ended_at, lease_until = NULL, stop_reason = NULL
     FROM {rows}
@@ -93,7 +94,10 @@ RETRY_RUNS: Final = sql(
 def retry_runs(
     conn: Connection, retries: Sequence[tuple[Claim, Retried]], *, now: datetime
 ) -> frozenset[str]:
-    """Move claimed runs from RUNNING over FAILED to PENDING with one more retry; give those whose claim held."""
+    """Move claimed runs from RUNNING over FAILED to PENDING with one more retry.
+
+    Give those whose claim held.
+    """
     check_move(RunStatus.RUNNING, RunStatus.FAILED)
     check_move(RunStatus.FAILED, RunStatus.PENDING)
     if not retries:

@@ -1,7 +1,8 @@
 """Statements: written once, read by both dialects, and taking a whole set of rows as one JSON parameter.
 
 A template names a set of rows as `{rows}`, `FOR UPDATE` as `{lock}`, and the few functions that differ by the
-names in `_WORDS`. Each statement is a constant text per dialect, so it is compiled once whatever the set's size.
+names in `_WORDS`. Each statement is a constant text per dialect, so it is compiled once whatever the set's
+size.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""The tables as they stand after the newest migration; a test compares the two. Queries live beside their verbs."""
+"""The tables as they stand after the newest migration; a test compares the two.
+
+Queries live beside their verbs.
+"""
 
 from typing import Final
 

@@ -22,7 +22,7 @@ class UpdateSubject:
 
 @dataclass(frozen=True, slots=True)
 class CreateSubject:
-    """Make a subject; a second application of the same one changes nothing. Emits `event_type` about it."""
+    """Make a subject, which is refused where a living one has this id. Emits `event_type` about it."""
 
     subject_type: str
     subject_id: str

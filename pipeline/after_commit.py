@@ -1,0 +1,139 @@
+"""What follows a commit, on a thread of its own: emitted events, retries, handles, counters.
+
+All of it is on rows.
+
+Each piece is best effort: after a crash or a Redis outage the watchdog relays the outbox and wakes runs whose
+handles are missing; counters may then miss what was under way. Doing a piece twice does no harm: an event
+has its id, a handle or a retry only wakes.
+"""
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from pipeline.parts import Parts
+from pipeline.recording import Written
+from shared.db.outbox import OutboxEntry, mark_sent
+from shared.faults import FaultPoint, passed
+from shared.model.runs import DeadLettered, HandedBack, Retried
+from shared.redis_port import REDIS_ERRORS, PipelinePort
+
+log = structlog.get_logger(__name__)
+
+WAITING_MAX: Final = 1_000
+BATCHES_MAX: Final = 50
+TRIES: Final = 3
+PAUSE_S: Final = 0.2
+
+
+class AfterCommit:
+    """A bounded line of committed batches and the thread that works it off."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Start nothing yet."""
+        self._parts = parts
+        self._waiting: queue.Queue[Written | None] = queue.Queue(WAITING_MAX)
+        self._thread = threading.Thread(target=self._loop, name="after-commit", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Tell whether the thread still works."""
+        return self._thread.is_alive()
+
+    def add(self, written: Written) -> None:
+        """Line a batch up; where the line is full it is left to the watchdog."""
+        try:
+            self._waiting.put_nowait(written)
+        except queue.Full:
+            log.warning("after_commit_left_to_watchdog", outbox=len(written.outbox))
+
+    def close(self, timeout_s: float) -> None:
+        """Work off what waits, within the time, and end the thread."""
+        try:
+            self._waiting.put(None, timeout=timeout_s)
+        except queue.Full:
+            return
+        self._thread.join(timeout_s)
+
+    def _loop(self) -> None:
+        is_closing = False
+        while not is_closing:
+            batches = self._take()
+            is_closing = None in batches
+            self._follow([batch for batch in batches if batch is not None])
+
+    def _take(self) -> list[Written | None]:
+        batches = [self._waiting.get()]
+        while len(batches) < BATCHES_MAX:
+            try:
+                batches.append(self._waiting.get_nowait())
+            except queue.Empty:
+                break
+        return batches
+
+    def _follow(self, batches: Sequence[Written]) -> None:
+        outbox = [entry for batch in batches for entry in batch.outbox]
+        for _ in range(TRIES):
+            try:
+                self._send(batches, outbox)
+            except REDIS_ERRORS as error:
+                log.warning("after_commit_failed", error=type(error).__name__)
+                threading.Event().wait(PAUSE_S)
+            else:
+                self._mark(outbox)
+                return
+
+    def _send(self, batches: Sequence[Written], outbox: Sequence[OutboxEntry]) -> None:
+        parts = self._parts
+        passed(FaultPoint.OUTBOX_BEFORE_EMIT)
+        with parts.redis.pipeline(transaction=False) as pipe:
+            for entry in outbox:
+                pipe.xadd(
+                    parts.keys.stream, entry.fields, maxlen=parts.settings.events_maxlen, approximate=True
+                )
+            for key, amount in self._counts(batches).items():
+                pipe.incrby(key, amount)
+            self._wake(pipe, batches)
+            pipe.execute()
+        passed(FaultPoint.OUTBOX_AFTER_EMIT)
+
+    def _wake(self, pipe: PipelinePort, batches: Sequence[Written]) -> None:
+        passed(FaultPoint.RETRY_BEFORE_SCHEDULE)
+        waits = [
+            (record.run.queue, record.run.claim.run_id, record.outcome.at)
+            for batch in batches
+            for record in batch.records
+            if isinstance(record.outcome, Retried | HandedBack)
+        ]
+        self._parts.queue.schedule_in(pipe, waits)
+
+    def _counts(self, batches: Sequence[Written]) -> Counter[str]:
+        keys = self._parts.keys
+        counts: Counter[str] = Counter()
+        for record in (record for batch in batches for record in batch.records):
+            if record.done is not None:
+                counts[keys.action(record.done.type, "succeeded")] += 1
+            if record.failed_type is not None:
+                counts[keys.action(record.failed_type, "failed")] += 1
+            if isinstance(record.outcome, DeadLettered):
+                counts[keys.dead_letter(record.run.workspace_id)] += 1
+        return counts
+
+    def _mark(self, outbox: Sequence[OutboxEntry]) -> None:
+        if not outbox:
+            return
+        now = self._parts.clock.now()
+        try:
+            self._parts.database.transact(
+                lambda conn: mark_sent(conn, [entry.id for entry in outbox], now=now)
+            )
+        except DBAPIError as error:
+            log.warning("outbox_not_marked", events=len(outbox), error=type(error.orig).__name__)

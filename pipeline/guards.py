@@ -1,0 +1,43 @@
+"""What stops a run before its first action. Pure; the order is that of `docs/automations.md`, "Guards"."""
+
+from typing import Final
+
+from pipeline.plans import Plan
+from shared.model.automation import AutomationStatus
+from shared.model.events import Event
+from shared.model.moves import SkipReason
+from shared.model.runs import ClaimedRun, Failed, RunError, Succeeded
+
+ACTIONS_MAX: Final = 50
+
+
+def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeeded | Failed | None:
+    """Say how the run ends without acting, or None when it may act."""
+    if plan.state.is_deleted:
+        return _failed("AUTOMATION_DELETED", "the automation was deleted")
+    if plan.state.status is not AutomationStatus.ACTIVE and not run.finished and run.retry_count == 0:
+        return Succeeded(SkipReason.INACTIVE, {})
+    if event.context is not None and event.context.automation_id == run.automation_id:
+        return Succeeded(SkipReason.SELF_TRIGGER, {})
+    if run.depth >= depth_max:
+        return Succeeded(SkipReason.DEPTH_LIMIT, {})
+    if plan.fault is not None:
+        return _failed("DEFINITION_INVALID", plan.fault)
+    if not 1 <= len(plan.actions) <= ACTIONS_MAX:
+        return _failed("ACTION_COUNT", f"{len(plan.actions)} actions; 1 to {ACTIONS_MAX} are allowed")
+    return _changed_definition(run, plan)
+
+
+def _changed_definition(run: ClaimedRun, plan: Plan) -> Failed | None:
+    """Refuse to go on where an action that is done already is no longer what it was."""
+    for done in run.finished:
+        if done.position > len(plan.actions):
+            return _failed("DEFINITION_CHANGED", f"action {done.position} was removed after it was done")
+        now = plan.actions[done.position - 1].type
+        if now != done.type:
+            return _failed("DEFINITION_CHANGED", f"action {done.position} was {done.type} and is {now} now")
+    return None
+
+
+def _failed(code: str, message: str) -> Failed:
+    return Failed(RunError(code, message, None))

@@ -1,0 +1,113 @@
+"""The automation as a run needs it: conditions compiled, actions in order.
+
+Kept by version, checked at each claim.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.automations import AutomationRow, AutomationState, automation_states, find_automations
+from shared.errors import DefinitionError
+from shared.model.actions import ActionConfig
+from shared.model.automation import AutomationStatus, parse_definition
+from shared.rules.conditions import compile_conditions
+from shared.settings import Settings
+
+KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """One action of a plan. `position` counts from 1; `retries` caps the attempts after the first."""
+
+    position: int
+    type: str
+    config: ActionConfig
+    retries: int
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run does. `fault` is set where the definition cannot be read any more."""
+
+    automation_id: str
+    name: str
+    state: AutomationState
+    conditions: Mapping[str, Any] | None
+    holds: Callable[[Mapping[str, object]], bool]
+    actions: tuple[PlannedAction, ...]
+    reads_subject: bool
+    fault: str | None
+
+
+GONE: Final = AutomationState(version=0, status=AutomationStatus.ARCHIVED, is_deleted=True)
+
+
+class Plans:
+    """Compiled automations of this process, the newest versions only."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the defaults for retries and timeouts from the settings."""
+        self._retries = settings.auto_run_max_retries
+        self._timeout = timedelta(milliseconds=settings.action_timeout_ms)
+        self._kept: dict[str, Plan] = {}
+
+    def current(self, conn: Connection, automation_ids: Iterable[str]) -> dict[str, Plan]:
+        """Give each automation's plan as it stands in this transaction.
+
+        One that was erased counts as deleted.
+        """
+        wanted = sorted(set(automation_ids))
+        states = automation_states(conn, wanted)
+        stale = [found for found in wanted if not self._is_kept(found, states.get(found))]
+        rows = find_automations(conn, stale) if stale else {}
+        for automation_id in stale:
+            self._keep(automation_id, self._compile(automation_id, rows.get(automation_id)))
+        return {automation_id: self._kept[automation_id] for automation_id in wanted}
+
+    def _is_kept(self, automation_id: str, state: AutomationState | None) -> bool:
+        kept = self._kept.get(automation_id)
+        return kept is not None and kept.state == state
+
+    def _keep(self, automation_id: str, plan: Plan) -> None:
+        if len(self._kept) >= KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[automation_id] = plan
+
+    def _compile(self, automation_id: str, row: AutomationRow | None) -> Plan:
+        if row is None:
+            return _empty(automation_id, "", GONE, None)
+        state = AutomationState(row.version, row.status, row.deleted_at is not None)
+        try:
+            definition = parse_definition(row.definition)
+        except DefinitionError as error:
+            return _empty(automation_id, row.name, state, str(error))
+        actions = tuple(
+            PlannedAction(
+                position=position,
+                type=action.type,
+                config=action.config,
+                retries=self._retries if action.retries is None else action.retries,
+                timeout=timedelta(milliseconds=action.timeout_ms) if action.timeout_ms else self._timeout,
+            )
+            for position, action in enumerate(definition.actions, start=1)
+        )
+        return Plan(
+            automation_id=automation_id,
+            name=definition.name,
+            state=state,
+            conditions=definition.conditions,
+            holds=compile_conditions(definition.conditions),
+            actions=actions,
+            reads_subject="subject." in str(row.definition.get("actions")),
+            fault=None,
+        )
+
+
+def _empty(automation_id: str, name: str, state: AutomationState, fault: str | None) -> Plan:
+    return Plan(automation_id, name, state, None, lambda event: False, (), reads_subject=False, fault=fault)

@@ -1,0 +1,205 @@
+"""A batch of records becomes rows: one transaction, a few set statements, locks in one order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pipeline.effects import Book, apply_effects, subjects_of
+from pipeline.verdicts import Record, Standing, Verdict
+from shared.db.claims import Held, lock_claims
+from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
+from shared.db.history import Attempt, RunLog, insert_actions, insert_attempts, insert_logs
+from shared.db.outbox import OutboxEntry, insert_outbox
+from shared.db.people import insert_notices
+from shared.db.settle import finish_runs, release_runs, reset_failures, retry_runs
+from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subjects
+from shared.errors import ActionError
+from shared.faults import FaultPoint, passed
+from shared.ids import new_id
+from shared.model.effects import CreateSubject, UpdateSubject
+from shared.model.executed import EndedRun, duration_ms, executed_event
+from shared.model.moves import RunStatus
+from shared.model.runs import (
+    ActionDone,
+    Claim,
+    ClaimedRun,
+    DeadLettered,
+    Failed,
+    HandedBack,
+    Outcome,
+    Retried,
+    Succeeded,
+)
+from shared.model.subjects import SubjectRow
+
+
+@dataclass(slots=True)
+class Written:
+    """What a committed batch came to: a verdict for each record, and what is to be done after the commit."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    outbox: list[OutboxEntry] = field(default_factory=list)
+
+
+def write_batch(conn: Connection, records: Sequence[Record], owner: str, now: datetime) -> Written:
+    """Write records whose claim still stands; the others are FENCED and leave no trace.
+
+    Safe to run again as a whole after a rollback. After a COMMIT whose answer was lost see `journal`.
+    """
+    held = lock_claims(conn, sorted({record.run.claim for record in records}, key=lambda claim: claim.run_id))
+    book = Book(_lock(conn, [record for record in records if _is_held(record, held)], now), now)
+    written = Written()
+    for record in records:
+        verdict, final = _enter(record, held, book)
+        written.verdicts.append(verdict)
+        if verdict.standing is not Standing.FENCED:
+            written.records.append(final)
+    _write_rows(conn, written, book, owner, now)
+    passed(FaultPoint.JOURNAL_BEFORE_COMMIT)
+    return written
+
+
+def _lock(conn: Connection, records: Sequence[Record], now: datetime) -> dict[SubjectKey, SubjectRow]:
+    made = {key for record in records for key in subjects_of(record, CreateSubject)}
+    changed = {key for record in records for key in subjects_of(record, UpdateSubject)} - made
+    found = lock_places(conn, made, now=now) if made else {}
+    return {**found, **lock_subjects(conn, changed)} if changed else found
+
+
+def _is_held(record: Record, held: Mapping[str, Held]) -> bool:
+    found = held.get(record.run.claim.run_id)
+    return found is not None and found.claim == record.run.claim
+
+
+def _enter(record: Record, held: Mapping[str, Held], book: Book) -> tuple[Verdict, Record]:
+    if not _is_held(record, held):
+        return Verdict(Standing.FENCED), record
+    stop_reason = held[record.run.claim.run_id].stop_reason
+    if record.done is None:
+        return Verdict(Standing.WRITTEN, stop_reason=stop_reason), record
+    try:
+        output = apply_effects(record, record.done, book)
+    except ActionError as error:
+        assert record.refused is not None
+        return Verdict(Standing.ENDED), record.refused(error)
+    final = replace(record, done=replace(record.done, output=output))
+    if isinstance(final.outcome, Succeeded):
+        final = replace(final, outcome=_with_output(final.outcome, record.done, output))
+    return Verdict(Standing.WRITTEN, output, stop_reason), final
+
+
+def _with_output(outcome: Succeeded, done: ActionDone, output: Mapping[str, Any]) -> Succeeded:
+    actions = {**outcome.output.get("actions", {}), str(done.position): output}
+    return Succeeded(outcome.skipped, {"actions": actions})
+
+
+def _write_rows(conn: Connection, written: Written, book: Book, owner: str, now: datetime) -> None:
+    records = written.records
+    if book.changed:
+        save_subjects(conn, [book.changed[key] for key in sorted(book.changed)], now=now)
+    ended = [(record, record.outcome) for record in records if record.outcome is not None]
+    _move(conn, ended, now)
+    insert_actions(conn, ((record.run.claim, record.done) for record in records if record.done))
+    going_on = [record.run for record in records if record.done and not _is_terminal(record.outcome)]
+    reset_failures(conn, (run.claim for run in going_on if run.failures or run.crash_count))
+    insert_attempts(conn, (_attempt(record, outcome, owner, now) for record, outcome in ended))
+    insert_logs(conn, _logs(records))
+    insert_notices(conn, book.notices, now=now)
+    written.outbox = [*book.outbox, *_executed(ended, now)]
+    insert_outbox(conn, written.outbox, now=now)
+    dead = [
+        _dead_letter(record, outcome, now) for record, outcome in ended if isinstance(outcome, DeadLettered)
+    ]
+    if dead:
+        written.outbox.extend(record_dead_letters(conn, dead, now=now))
+
+
+def _move(conn: Connection, ended: Iterable[tuple[Record, Outcome]], now: datetime) -> None:
+    endings: list[tuple[Claim, Succeeded | Failed | DeadLettered]] = []
+    retries: list[tuple[Claim, Retried]] = []
+    released: list[tuple[Claim, HandedBack]] = []
+    for record, outcome in ended:
+        claim = record.run.claim
+        match outcome:
+            case Succeeded() | Failed() | DeadLettered():
+                endings.append((claim, outcome))
+            case Retried():
+                retries.append((claim, outcome))
+            case HandedBack():
+                released.append((claim, outcome))
+    finish_runs(conn, endings, now=now)
+    retry_runs(conn, retries, now=now)
+    release_runs(conn, released, now=now)
+
+
+def _is_terminal(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Succeeded | Failed | DeadLettered)
+
+
+def _attempt(record: Record, outcome: Outcome, owner: str, now: datetime) -> Attempt:
+    run = record.run
+    match outcome:
+        case Succeeded(skipped=None):
+            return Attempt(run.claim, "succeeded", None, owner, run.started_at, now)
+        case Succeeded():
+            return Attempt(run.claim, "skipped", None, owner, run.started_at, now)
+        case HandedBack():
+            return Attempt(run.claim, "handed_back", None, owner, run.started_at, now)
+        case Failed(error=error) | Retried(error=error) | DeadLettered(error=error):
+            return Attempt(run.claim, "failed", error, owner, run.started_at, now)
+
+
+def _logs(records: Iterable[Record]) -> Iterable[RunLog]:
+    for record in records:
+        run = record.run
+        for line in record.logs:
+            yield RunLog(run.workspace_id, run.automation_id, run.claim.run_id, line)
+
+
+def _executed(ended: Iterable[tuple[Record, Outcome]], now: datetime) -> list[OutboxEntry]:
+    """Tell of every end at depth 0; a deeper one is covered by the event of its root."""
+    entries = []
+    for record, outcome in ended:
+        if record.run.depth == 0 and isinstance(outcome, Succeeded | Failed):
+            event_id = new_id()
+            fields = executed_event(_ended_run(record.run, outcome, now), event_id=event_id, now=now)
+            if fields is not None:
+                entries.append(
+                    OutboxEntry(event_id, record.run.workspace_id, record.run.claim.run_id, fields)
+                )
+    return entries
+
+
+def _ended_run(run: ClaimedRun, outcome: Succeeded | Failed, now: datetime) -> EndedRun:
+    return EndedRun(
+        run_id=run.claim.run_id,
+        workspace_id=run.workspace_id,
+        automation_id=run.automation_id,
+        root_run_id=run.root_run_id,
+        trigger_type=run.trigger_type,
+        depth=run.depth,
+        status=RunStatus.SUCCEEDED if isinstance(outcome, Succeeded) else RunStatus.FAILED,
+        duration_ms=duration_ms(run.started_at, now),
+        error=outcome.error if isinstance(outcome, Failed) else None,
+    )
+
+
+def _dead_letter(record: Record, outcome: DeadLettered, now: datetime) -> DeadLetter:
+    run = record.run
+    return DeadLetter(
+        run_id=run.claim.run_id,
+        workspace_id=run.workspace_id,
+        automation_id=run.automation_id,
+        automation_name=record.automation_name,
+        error=outcome.error,
+        attempts=run.retry_count + 1,
+        trigger_type=run.trigger_type,
+        depth=run.depth,
+        root_run_id=run.root_run_id,
+        duration_ms=duration_ms(run.started_at, now),
+        kind=DeadLetterKind.EXHAUSTED,
+    )

@@ -1,0 +1,91 @@
+"""Runs that only change our own tables, driven as one set.
+
+A round performs one action of each and commits once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from executors.deadline import Deadline
+from pipeline.crew import Crew, broken, tell
+from pipeline.drive import Life, Performed, Step, life
+from pipeline.held import HeldRun, Phase
+from pipeline.verdicts import Record, Standing, Ticket, Verdict
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStage:
+    """What a life needs from around it, for a run in a set: nothing of it waits on the world."""
+
+    crew: Crew
+
+    def now(self) -> datetime:
+        """Give the present instant."""
+        return self.crew.parts.clock.now()
+
+    def depth_max(self) -> int:
+        """Give the depth from which runs are skipped."""
+        return self.crew.parts.settings.automation_max_depth
+
+    def is_ending(self) -> bool:
+        """Tell whether the process ends."""
+        return self.crew.ending.is_set()
+
+    def note(self, record: Record) -> None:
+        """Have log lines written soon."""
+        self.crew.journal.hand_over(record)
+
+    def perform(self, step: Step, scope: Mapping[str, Any]) -> Performed:
+        """Carry the action out; it is only computing, within the limits of templates and conditions."""
+        deadline = Deadline.after(self.crew.parts.clock, step.action.timeout + timedelta(seconds=1))
+        return self.crew.performer.perform(step, scope, deadline)
+
+
+def is_local(held: HeldRun) -> bool:
+    """Tell whether what is left of a run only changes our own tables, and it never took a process down."""
+    done = {action.position for action in held.run.finished}
+    return held.run.crash_count == 0 and all(
+        action.config.is_local for action in held.plan.actions if action.position not in done
+    )
+
+
+def drive_rounds(crew: Crew, runs: Sequence[HeldRun]) -> None:
+    """Drive a set of local runs; returns when the last record of each is with the journal."""
+    stage = RoundStage(crew)
+    lives: list[tuple[HeldRun, Life, Verdict | None]] = [
+        (held, life(held.run, held.plan, stage), None) for held in runs if crew.held.begin(held)
+    ]
+    while lives:
+        waiting: list[tuple[HeldRun, Life, Ticket]] = []
+        for held, story, verdict in lives:
+            record = _advance(crew, held, story, verdict)
+            if record is None:
+                crew.held.drop(held.run.claim.run_id)
+            elif record.outcome is None:
+                waiting.append((held, story, crew.journal.hand_over(record)))
+            elif crew.held.leave(held, Phase.BETWEEN):
+                crew.finish(held, record)
+        lives = [(held, story, _verdict(ticket)) for held, story, ticket in waiting]
+
+
+def _advance(crew: Crew, held: HeldRun, story: Life, verdict: Verdict | None) -> Record | None:
+    try:
+        return next(story) if verdict is None else story.send(verdict)
+    except StopIteration:
+        return None
+    except Exception as error:  # a fault of ours must end in a row, not in a run that nobody drives
+        log.exception("run_round_failed", run_id=held.run.claim.run_id)
+        return broken(held, error, crew.parts.clock.now())
+
+
+def _verdict(ticket: Ticket) -> Verdict:
+    verdict = ticket.wait()
+    if verdict.standing is Standing.FENCED:
+        tell(ticket.record, verdict)
+    return verdict

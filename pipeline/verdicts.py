@@ -1,0 +1,75 @@
+"""What run threads hand to the journal, and what it answers."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any
+
+from shared.errors import ActionError
+from shared.model.runs import ActionDone, ClaimedRun, LogLine, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One step of a run to be written.
+
+    Log lines, a finished action, and the outcome if the attempt ends with it.
+
+    `refused` gives the record to write instead when a change to our own tables is not possible any more.
+    """
+
+    run: ClaimedRun
+    automation_name: str
+    at: datetime
+    logs: tuple[LogLine, ...] = ()
+    done: ActionDone | None = None
+    outcome: Outcome | None = None
+    failed_type: str | None = None
+    refused: "Callable[[ActionError], Record] | None" = None
+
+
+class Standing(Enum):
+    """What became of a record."""
+
+    WRITTEN = auto()
+    FENCED = auto()
+    ENDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The journal's answer. FENCED: another process owns the run now; write nothing more.
+
+    ENDED: the attempt was ended with what `refused` gave. `output` is the action's as it was stored,
+    `stop_reason` is set when a person wants the run to end.
+    """
+
+    standing: Standing
+    output: Mapping[str, Any] = field(default_factory=dict)
+    stop_reason: str | None = None
+
+
+class Ticket:
+    """A record on its way through the journal; the run thread may wait for its verdict."""
+
+    def __init__(self, record: Record, settled: "Callable[[Verdict], None] | None" = None) -> None:
+        """Start without a verdict; `settled` is called with it, in the writer's thread."""
+        self.record = record
+        self._settled = settled
+        self._verdict: Verdict | None = None
+        self._written = threading.Event()
+
+    def settle(self, verdict: Verdict) -> None:
+        """Give the verdict and wake whoever waits for it."""
+        self._verdict = verdict
+        if self._settled is not None:
+            self._settled(verdict)
+        self._written.set()
+
+    def wait(self) -> Verdict:
+        """Wait until the record is committed, however long SQL is away."""
+        self._written.wait()
+        assert self._verdict is not None
+        return self._verdict
