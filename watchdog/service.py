@@ -1,0 +1,155 @@
+"""The watchdog's loop: each duty at its own period, by one of however many watchdogs there are.
+
+It runs as a process of its own and as a thread inside every worker, so that it does not hang on what it
+guards. A lock in SQL elects the one that acts; when that one is gone or frozen, another takes over within a
+minute. A frozen one that comes back does no harm: every write is a compare-and-set.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from shared.db.engine import open_database
+from shared.db.locks import drop_lock, server_time, take_lock
+from shared.errors import ConfigError
+from shared.ids import new_id
+from shared.keys import Keys
+from shared.logs import get_logger
+from shared.process import StopFlag
+from shared.queue import HandleQueue
+from shared.redis_port import open_redis
+from shared.settings import Settings
+from shared.time.clock import SystemClock
+from watchdog.leases import Leases
+from watchdog.lost_handles import requeue_lost
+from watchdog.parts import Parts
+from watchdog.relay import forget_sent, relay_outbox
+from watchdog.trim import trim_stream
+
+LOCK: Final = "watchdog"
+TICK_S: Final = 1.0
+ELECTION_S: Final = 5.0
+HELD_PERIODS: Final = 3
+HOUR_S: Final = 3600.0
+SKEW: Final = timedelta(seconds=2)
+
+log: Final = get_logger("watchdog")
+
+
+@dataclass(slots=True)
+class Duty:
+    """One thing to put right, how often, and when next on the monotonic clock."""
+
+    name: str
+    every_s: float
+    work: Callable[[], None]
+    due: float
+
+
+class Watchdog:
+    """Does the duties that are due, if this process is the elected one."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Have every duty due at once."""
+        self._parts = parts
+        self._leases = Leases(parts)
+        settings = parts.settings
+        first = parts.clock.monotonic()
+        self._duties = (
+            Duty("leases", settings.watchdog_leases_s, self._leases.reclaim, first),
+            Duty("handles", settings.watchdog_handles_s, lambda: requeue_lost(parts), first),
+            Duty("outbox", settings.watchdog_handles_s, lambda: relay_outbox(parts), first),
+            Duty("stream", settings.watchdog_handles_s, lambda: trim_stream(parts), first),
+            Duty("sent", HOUR_S, lambda: forget_sent(parts), first),
+        )
+        self._next_election = first
+        self._is_compared = False
+
+    def run(self, stop: StopFlag) -> None:
+        """Keep watch until the flag is raised; an outage or a bug costs a pass, never the watch."""
+        while not stop.is_raised():
+            try:
+                self.tick()
+            except Exception:
+                log.exception("watchdog_pass_failed")
+            stop.wait(TICK_S)
+        self._resign()
+
+    def tick(self) -> None:
+        """Do what is due now. A duty that fails waits for its next turn; the others do not."""
+        if not self._is_compared:
+            self._warn_of_skew()
+        now_s = self._parts.clock.monotonic()
+        due = [duty for duty in self._duties if duty.due <= now_s]
+        if not due or now_s < self._next_election or not self._is_elected(now_s):
+            return
+        for duty in due:
+            try:
+                log.debug("duty_started", duty=duty.name)
+                duty.work()
+            finally:
+                # Counted from the end, so that two looks at a lease are a whole period apart.
+                duty.due = self._parts.clock.monotonic() + duty.every_s
+
+    def _is_elected(self, now_s: float) -> bool:
+        settings = self._parts.settings
+        self._next_election = now_s + min(ELECTION_S, settings.watchdog_leases_s)
+        hold = timedelta(seconds=settings.watchdog_leases_s * HELD_PERIODS)
+        now = self._parts.clock.now()
+        owner = self._parts.owner
+        elected = self._parts.database.transact(lambda conn: take_lock(conn, LOCK, owner, now=now, hold=hold))
+        if elected:
+            self._next_election = now_s
+        return elected
+
+    def _warn_of_skew(self) -> None:
+        with self._parts.database.read() as conn:
+            theirs = server_time(conn)
+        self._is_compared = True
+        if theirs is not None and abs(skew := self._parts.clock.now() - theirs) > SKEW:
+            log.warning("clock_is_off", seconds=round(skew.total_seconds(), 1))
+
+    def _resign(self) -> None:
+        """Let another one take over at once, rather than when the lock has run out."""
+        try:
+            self._parts.database.transact(lambda conn: drop_lock(conn, LOCK, self._parts.owner))
+        except SQLAlchemyError as error:
+            log.warning("lock_not_given_up", error=error)
+
+
+def make_owner() -> str:
+    """Name this watchdog on its lock: host, process, and chance, since process ids come round again."""
+    return f"{socket.gethostname()}-{os.getpid()}-{new_id()}"
+
+
+def serve(settings: Settings) -> int:
+    """Keep watch in this process until it is asked to end; give its exit code.
+
+    Raises ConfigError where an address is missing.
+    """
+    if settings.database_url is None or settings.redis_url is None:
+        raise ConfigError("the watchdog needs DATABASE_URL and REDIS_URL")
+    stop = StopFlag()
+    stop.listen()
+    keys = Keys(settings.prefix, settings.events_stream)
+    redis = open_redis(settings.redis_url)
+    parts = Parts(
+        settings=settings,
+        database=open_database(settings.database_url, pool_size=2),
+        redis=redis,
+        keys=keys,
+        queue=HandleQueue(redis, keys),
+        clock=SystemClock(),
+        owner=make_owner(),
+    )
+    log.info("watchdog_started")
+    Watchdog(parts).run(stop)
+    parts.database.dispose()
+    redis.close()
+    log.info("watchdog_stopped")
+    return 0
