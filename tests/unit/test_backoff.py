@@ -1,7 +1,7 @@
 """The wait between two attempts doubles from one second and stops growing at ten minutes."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.rules.backoff import MAX_BACKOFF_S, run_backoff_seconds
@@ -22,6 +22,7 @@ def test_failures_are_counted_from_one(n: int) -> None:
         run_backoff_seconds(n)
 
 
+@settings(deadline=None)
 @given(n=st.integers(1, 10_000))
 def test_it_never_shrinks_nor_passes_its_cap(n: int) -> None:
     assert 1 <= run_backoff_seconds(n) <= run_backoff_seconds(n + 1) <= MAX_BACKOFF_S

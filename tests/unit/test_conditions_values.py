@@ -1,11 +1,9 @@
-"""What each operator says of values: kinds, exactness, dates, templates and changes."""
+"""What each operator says of values: kinds, exactness, dates."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.rules.conditions import check_conditions, compile_conditions, explain_conditions
@@ -218,121 +216,7 @@ def test_paths_go_through_lists_by_index() -> None:
         assert compile_conditions({"field": path, "op": "eq", "value": None})(data)
 
 
-class TestTemplatedValues:
-    """A value may be a template over the event itself."""
-
-    @staticmethod
-    def _judge(company: object, event: Mapping[str, object]) -> tuple[bool, str]:
-        tree = {"field": "company.id", "op": "eq", "value": "{{ after.companyId }}"}
-        data = {"company": {"id": company}, **event}
-        (verdict,) = explain_conditions(tree, data)
-        assert compile_conditions(tree)(data) is verdict.passed
-        return verdict.passed, verdict.reason
-
-    def test_a_present_null_is_null(self) -> None:
-        assert self._judge("c1", {"after": {"companyId": None}})[0] is False
-        assert self._judge(None, {"after": {"companyId": None}}) == (True, "")
-
-    def test_an_absent_path_meets_nothing_and_is_named(self) -> None:
-        for company in ("c1", None):
-            passed, reason = self._judge(company, {"after": {}})
-            assert not passed
-            assert "after.companyId" in reason
-
-    @pytest.mark.parametrize("op", ["ne", "not_contains", "gte", "starts_with", "changed_to"])
-    def test_no_operator_is_met_by_an_absent_value(self, op: str) -> None:
-        tree = {"field": "a", "op": op, "value": "{{ b }}"}
-        assert not compile_conditions(tree)({"a": "x", "changedProperties": ["a"]})
-
-    def test_types_are_kept(self) -> None:
-        assert compile_conditions({"field": "a", "op": "gt", "value": "{{ b }}"})({"a": "10", "b": 9})
-        assert compile_conditions({"field": "a", "op": "in", "value": "{{ b }}"})({"a": 2, "b": [1, 2]})
-        assert compile_conditions({"field": "a", "op": "in", "value": ["x", "{{ b }}"]})({"a": 2, "b": 2})
-        assert compile_conditions({"field": "a", "op": "eq", "value": "{{ b }}-{{ c }}"})(
-            {"a": "1-2", "b": 1, "c": 2}
-        )
-        assert compile_conditions({"field": "a", "op": "before", "value": "{{ now }}"})(
-            {"a": "2026-01-01", "now": NOW}
-        )
-
-    @pytest.mark.parametrize("op", ["contains", "starts_with", "ends_with"])
-    @pytest.mark.parametrize("empty", ["", None])
-    def test_an_empty_value_is_part_of_nothing(self, op: str, empty: object) -> None:
-        assert not compile_conditions({"field": "a", "op": op, "value": "{{ b }}"})({"a": "x", "b": empty})
-
-    def test_a_template_that_fails_meets_nothing(self) -> None:
-        tree = {"field": "a", "op": "ne", "value": "{{ b | divided_by: 0 }}"}
-        (verdict,) = explain_conditions(tree, {"a": 1, "b": 1})
-        assert not verdict.passed
-        assert verdict.reason
-
-
-RECORD = {
-    "type": "record.updated",
-    "properties": {"status": "done", "note": "x"},
-    "changedProperties": ["status"],
-    "before": {"status": "open"},
-}
-CONVERSATION = {
-    "type": "conversation.updated",
-    "conversation": {"id": "c1", "status": "pending"},
-    "changedProperties": ["status"],
-    "before": {"conversation": {"status": "open"}},
-}
-ORDER = {
-    "type": "order.updated",
-    "subject": {"type": "order", "id": "o1"},
-    "order": {"state": "paid"},
-    "customer": {"state": "new"},
-    "changedProperties": ["order.state"],
-    "before": {"state": "due"},
-}
-
-
-@pytest.mark.parametrize(
-    ("event", "field", "before", "after"),
-    [
-        (RECORD, "properties.status", "open", "done"),
-        (RECORD, "status", "open", "done"),
-        (RECORD, "payload.properties.status", "open", "done"),
-        (CONVERSATION, "conversation.status", "open", "pending"),
-        (ORDER, "order.state", "due", "paid"),
-    ],
-)
-def test_a_change_is_found_by_either_name(event: dict[str, Any], field: str, before: str, after: str) -> None:
-    def said(op: str, value: object = None) -> bool:
-        return compile_conditions({"field": field, "op": op, "value": value})(event)
-
-    assert said("changed")
-    assert said("changed_to", after)
-    assert not said("changed_to", before)
-    assert said("changed_from", before)
-    assert not said("changed_from", after)
-
-
-def test_what_an_event_does_not_list_was_not_changed() -> None:
-    for field, event in (
-        ("properties.note", RECORD),
-        ("customer.state", ORDER),
-        ("conversation.id", CONVERSATION),
-    ):
-        assert not compile_conditions({"field": field, "op": "changed"})(event)
-        assert compile_conditions({"not": {"field": field, "op": "changed"}})(event)
-
-
-@pytest.mark.parametrize("listed", [None, [], "status", [None, 5], {"status": 1}])
-def test_an_event_that_lists_no_change_changed_nothing(listed: object) -> None:
-    event = {**RECORD, "changedProperties": listed}
-    for op, value in (("changed", None), ("changed_to", "done"), ("changed_from", "open")):
-        assert not compile_conditions({"field": "status", "op": op, "value": value})(event)
-
-
-def test_a_property_that_was_not_there_before_came_from_null() -> None:
-    tree = {"field": "status", "op": "changed_from", "value": None}
-    assert compile_conditions(tree)({**RECORD, "before": {}})
-    assert not compile_conditions(tree)({**RECORD, "before": None})
-
-
+@settings(deadline=None)
 @given(one=SCALARS, other=SCALARS)
 def test_equality_does_not_depend_on_the_side(one: object, other: object) -> None:
     def is_equal(found: object, value: object) -> bool:
@@ -343,6 +227,7 @@ def test_equality_does_not_depend_on_the_side(one: object, other: object) -> Non
         assert is_equal(one, other) is is_equal(other, one)
 
 
+@settings(deadline=None)
 @given(one=st.integers() | st.floats(allow_nan=False, allow_infinity=False), other=st.integers())
 def test_numbers_have_one_order(one: float, other: int) -> None:
     assert [holds(op, one, other) for op in ("lt", "eq", "gt")].count(True) == 1

@@ -4,7 +4,7 @@ import json
 from typing import Annotated, Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
@@ -146,6 +146,7 @@ def test_what_is_no_json_fails_before_it_is_sent(template: str) -> None:
     assert caught.value.code == "TEMPLATE_ERROR"
 
 
+@settings(deadline=None)
 @given(value=JSON)
 def test_no_value_breaks_out_of_a_json_text(value: object) -> None:
     rendered = render_json_text('{"in":"<{{ v }}>","out":{{ v }},"end":1}', {"v": value})
@@ -194,6 +195,7 @@ def test_what_the_model_refuses_is_told_by_path_and_without_the_value() -> None:
     assert "tok-7Q" not in str(caught.value)
 
 
+@settings(deadline=None)
 @given(value=JSON)
 def test_a_rendered_tree_is_the_value_itself(value: object) -> None:
     assert render_tree({"v": "{{ v }}"}, {"v": value}).value == {"v": value}
