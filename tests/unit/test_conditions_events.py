@@ -1,4 +1,4 @@
-"""Conditions over whole events: templates as values, what an event changed, and the reasons that are given."""
+"""Conditions over whole events: templates as values, what an event changed, the reasons given."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
