@@ -1,0 +1,41 @@
+"""Entries that were trimmed away before anybody read them, noticed by what is missing. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.model.stamps import Stamp, format_stamp, parse_stamp
+
+_START: Stamp = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Entries between these two ids may be lost; `before` is None when nothing newer is there."""
+
+    after: str
+    before: str | None
+
+
+def find_gap(about: Mapping[str, Any], delivered: bytes, read: str | None) -> Gap | None:
+    """Tell whether the stream was cut beyond the last entry that the group was given.
+
+    `about` is XINFO STREAM from just before the reading, `delivered` the group's last entry then, `read` the
+    first entry of the reading. Redis does not count what it trims, so a cut exactly behind the last delivered
+    entry counts as a gap too.
+    """
+    last = _stamp(delivered)
+    if last == _START:
+        return None
+    first = about["first-entry"]
+    if first is None:
+        is_cut = _stamp(about["last-generated-id"]) > last
+        return Gap(format_stamp(last), None) if is_cut and read is None else None
+    first_id = _stamp(first[0])
+    if read is None or first_id <= last or parse_stamp(read) != first_id:
+        return None
+    return Gap(format_stamp(last), read)
+
+
+def _stamp(entry_id: bytes) -> Stamp:
+    return parse_stamp(entry_id.decode())
