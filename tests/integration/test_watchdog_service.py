@@ -21,6 +21,7 @@ from shared.settings import Settings
 from shared.time.clock import SystemClock
 from tests.waiting import poll
 from tests.watchdog_stage import Stage, close_stage, open_stage
+from watchdog.leases import Leases
 from watchdog.service import Watchdog, make_owner, serve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,11 +141,39 @@ def test_owners_differ() -> None:
     assert make_owner() != make_owner()
 
 
-def test_a_process_keeps_watch_and_ends_well(sqlite_url: str, redis_url: str, tmp_path: Path) -> None:
-    code = "import sys; from shared.settings import load_settings; from watchdog.service import serve;"
+def start_process(folder: Path, **variables: str) -> subprocess.Popen[bytes]:
+    code = "import sys; from shared.settings import load_settings; from watchdog.leases import Leases
+from watchdog.service import serve;"
     code += " sys.exit(serve(load_settings()))"
-    environment = {**os.environ, "DATABASE_URL": sqlite_url, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=tmp_path)
+    environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=folder)
+
+
+def test_a_watchdog_killed_in_the_middle_of_a_reclaim_leaves_it_to_the_next(
+    stage: Stage, database_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    claim = stage.running(crashes=2)
+    process = start_process(
+        tmp_path,
+        DATABASE_URL=database_url,
+        REDIS_URL=redis_url,
+        WATCHDOG_LEASES_S="0.2",
+        KNOCKON_FAULT="rescue.before_commit:kill9",
+    )
+    assert process.wait(30) == -signal.SIGKILL
+    assert stage.run(claim.run_id).status == "RUNNING"
+    assert stage.logs(claim.run_id) == []
+    leases = Leases(stage.parts)
+    stage.advance(61)
+    leases.reclaim()
+    stage.advance(15)
+    leases.reclaim()
+    assert stage.run(claim.run_id).status == "DEAD_LETTER"
+    assert stage.logs(claim.run_id) == ["run dead-lettered"]
+
+
+def test_a_process_keeps_watch_and_ends_well(sqlite_url: str, redis_url: str, tmp_path: Path) -> None:
+    process = start_process(tmp_path, DATABASE_URL=sqlite_url, REDIS_URL=redis_url)
     stage = open_stage(sqlite_url, redis_url)
     try:
         poll(lambda: stage.rows("SELECT owner FROM locks"), timeout_s=20)
