@@ -142,8 +142,7 @@ def test_owners_differ() -> None:
 
 
 def start_process(folder: Path, **variables: str) -> subprocess.Popen[bytes]:
-    code = "import sys; from shared.settings import load_settings; from watchdog.leases import Leases
-from watchdog.service import serve;"
+    code = "import sys; from shared.settings import load_settings; from watchdog.service import serve;"
     code += " sys.exit(serve(load_settings()))"
     environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=folder)
