@@ -183,7 +183,10 @@ def _perform(step: Step, stage: Stage, story: _Story) -> Record:
     if step.action.position == len(step.plan.actions):
         outcome = Succeeded(None, _outputs({**story.outputs, done.position: done.output}))
         lines = (*lines, *closing_lines(outcome, now))
-    return step.record(now, logs=lines, done=done, outcome=outcome, refused=_refusal(step, now))
+    own = frozenset(str(output["event_id"]) for output in story.outputs.values() if "event_id" in output)
+    return step.record(
+        now, logs=lines, done=done, outcome=outcome, refused=_refusal(step, now), own_events=own
+    )
 
 
 def _refusal(step: Step, at: datetime) -> Callable[[ActionError], Record]:

@@ -120,7 +120,7 @@ def _update(effect: UpdateSubject, record: Record, book: Book) -> Mapping[str, A
 def _stale(effect: UpdateSubject, record: Record, row: SubjectRow) -> list[str]:
     event: Event = event_from_json(record.run.event)
     since = max(event.stamp, event.write_stamp)
-    own = {f"s:{SOURCE}|{done.output.get('event_id')}" for done in record.run.finished}
+    own = {f"s:{SOURCE}|{event_id}" for event_id in record.own_events}
     return [name for name in effect.fields if is_stale(row, name, since, own)]
 
 

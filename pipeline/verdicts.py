@@ -17,7 +17,8 @@ class Record:
 
     Log lines, a finished action, and the outcome if the attempt ends with it.
 
-    `refused` gives the record to write instead when a change to our own tables is not possible any more.
+    `refused` gives the record to write instead when a change to our own tables is not possible any more;
+    `own_events` are the ids of the events that this run's earlier actions emitted.
     """
 
     run: ClaimedRun
@@ -28,6 +29,7 @@ class Record:
     outcome: Outcome | None = None
     failed_type: str | None = None
     refused: "Callable[[ActionError], Record] | None" = None
+    own_events: frozenset[str] = frozenset()
 
 
 class Standing(Enum):
