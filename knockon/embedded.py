@@ -9,16 +9,14 @@ import fcntl
 import os
 import re
 import secrets
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -26,7 +24,7 @@ from urllib.parse import quote
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, RedisError
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from shared.errors import ConfigError
@@ -44,31 +42,25 @@ LOG_TAIL_LINES: Final = 3
 _VERSION: Final = re.compile(r"\bv=(\d+)\.(\d+)")
 
 
-class _Answer(Enum):
-    NONE = auto()
-    LOADING = auto()
-    READY = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class RedisProcess:
-    """A running server: where it answers, and the process that `stop` ends."""
+    """A running server: where it answers, the process that `stop` ends, and the folder that it keeps."""
 
     url: str
     pid: int
+    home: Path
 
     def stop(self) -> None:
         """End the server, its data on disk. One that is gone already is no error."""
+        if not _is_alive(self.home):
+            return
         clock, pause = SystemClock(), threading.Event()
         deadline = clock.monotonic() + STOP_TIMEOUT_S
-        try:
-            os.kill(self.pid, signal.SIGTERM)
-            while _answer(self.url) is not _Answer.NONE and clock.monotonic() < deadline:
-                pause.wait(POLL_S)
-            if _answer(self.url) is not _Answer.NONE:
+        os.kill(self.pid, signal.SIGTERM)
+        while _is_alive(self.home):
+            if clock.monotonic() > deadline:
                 os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
+            pause.wait(POLL_S)
 
 
 def find_redis_server() -> Path:
@@ -94,7 +86,13 @@ def start_redis(data_dir: Path, databases: int = 1) -> RedisProcess:
     home = data_dir.absolute() / "redis"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(home / "lock"):
-        return _find_running(home) or _start(home, databases)
+        return _await_ready(home) if _is_alive(home) else _start(home, databases)
+
+
+def find_redis(data_dir: Path) -> RedisProcess | None:
+    """Give the server of this data folder if it runs; None otherwise. Nothing is started."""
+    home = data_dir.absolute() / "redis"
+    return _await_ready(home) if _is_alive(home) else None
 
 
 def _version(program: Path) -> tuple[int, int]:
@@ -113,42 +111,29 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _find_running(home: Path) -> RedisProcess | None:
+def _is_alive(home: Path) -> bool:
+    """Tell whether a server runs here: it holds a lock that only its end lets go."""
     try:
-        url = (home / "url").read_text()
+        with (home / "alive").open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return None
-    if _answer(url) is _Answer.NONE:
-        return None
-    _await_ready(url, home, threading.Event().wait)
-    with _client(url) as client:
-        is_ours = client.config_get("dir")["dir"] == str(home.resolve())
-    return _describe(url) if is_ours else None
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _start(home: Path, databases: int) -> RedisProcess:
-    """Start a server that outlives us. It holds an end of a pipe; at the other its death is seen."""
     program = find_redis_server()
     listen, url = _address(home)
     lines = [*listen, *_durability(home), f"databases {databases}"]
     (home / "redis.conf").write_text("\n".join(lines) + "\n")
-    alive, held = os.pipe()
-    try:
-        with (home / "redis.log").open("ab") as log:
-            subprocess.run(
-                [program, home / "redis.conf"], stdout=log, stderr=log, pass_fds=[held], check=False
-            )
-        os.close(held)
-        _await_ready(url, home, lambda wait_s: bool(select.select([alive], [], [], wait_s)[0]))
-    finally:
-        os.close(alive)
     (home / "url").write_text(url)
-    return _describe(url)
-
-
-def _describe(url: str) -> RedisProcess:
-    with _client(url) as client:
-        return RedisProcess(url, int(client.info("server")["process_id"]))
+    with (home / "alive").open("w") as alive, (home / "redis.log").open("ab") as log:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        command = [program, home / "redis.conf"]
+        subprocess.run(command, stdout=log, stderr=log, pass_fds=[alive.fileno()], check=False)
+    return _await_ready(home)
 
 
 def _address(home: Path) -> tuple[list[str], str]:
@@ -179,15 +164,18 @@ def _quoted(path: Path) -> str:
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _await_ready(url: str, home: Path, has_died: Callable[[float], bool]) -> None:
-    """Wait for an answer; `has_died` waits as long as it is told, or until the server is seen to be dead."""
-    clock = SystemClock()
+def _await_ready(home: Path) -> RedisProcess:
+    """Wait for the answer of a server that was started, now or earlier, and may still be loading its data."""
+    clock, pause = SystemClock(), threading.Event()
     deadline = clock.monotonic() + START_TIMEOUT_S
-    while _answer(url) is not _Answer.READY:
-        if has_died(POLL_S):
+    url = (home / "url").read_text()
+    while (pid := _pid_of(url)) is None:
+        if not _is_alive(home):
             raise ConfigError(f"redis-server ended at once: {_log_tail(home)}")
         if clock.monotonic() > deadline:
             raise ConfigError(f"redis-server did not answer in {START_TIMEOUT_S:.0f} s: {_log_tail(home)}")
+        pause.wait(POLL_S)
+    return RedisProcess(url, pid, home)
 
 
 def _log_tail(home: Path) -> str:
@@ -195,16 +183,11 @@ def _log_tail(home: Path) -> str:
     return " / ".join(lines[-LOG_TAIL_LINES:])
 
 
-def _answer(url: str) -> _Answer:
-    with _client(url) as client:
+def _pid_of(url: str) -> int | None:
+    """Ask the server for its process; None while it does not answer or still loads."""
+    with Redis.from_url(url, socket_timeout=ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0)) as client:
         try:
             client.ping()
-        except BusyLoadingError:
-            return _Answer.LOADING
+            return int(client.info("server")["process_id"])
         except RedisError:
-            return _Answer.NONE
-        return _Answer.READY
-
-
-def _client(url: str) -> Redis:
-    return Redis.from_url(url, socket_timeout=ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0))
+            return None

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 from redis import Redis
 
-from knockon.embedded import start_redis
+from knockon.embedded import find_redis, start_redis
 from shared.db.engine import migrate
 from tests.servers import Postgres, locked, start_postgres
 
@@ -36,8 +36,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         folder = Path(os.environ.pop(FOLDER_VARIABLE))
         Postgres(folder / "postgres").stop()
-        if (folder / "redis").exists():
-            start_redis(folder).stop()
+        if running := find_redis(folder):
+            running.stop()
         shutil.rmtree(folder)
 
 

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from knockon import embedded
-from knockon.embedded import RedisProcess, find_redis_server, start_redis
+from knockon.embedded import RedisProcess, find_redis, find_redis_server, start_redis
 from shared.errors import ConfigError
 
 
@@ -21,8 +21,9 @@ def folder() -> Iterator[Path]:
     """Give a folder whose path is short enough for a socket, and leave no server in it."""
     path = Path(mkdtemp(prefix="knockon-"))
     yield path
-    if (path / "redis" / "url").exists():
-        start_redis(path).stop()
+    running = find_redis(path)
+    if running:
+        running.stop()
     shutil.rmtree(path)
 
 
@@ -59,6 +60,15 @@ def test_a_second_start_finds_the_first_server(folder: Path) -> None:
     assert (second.url, second.pid) == (first.url, first.pid)
     second.stop()
     first.stop()
+
+
+def test_a_server_is_found_only_while_it_runs(folder: Path) -> None:
+    assert find_redis(folder) is None
+    assert list(folder.iterdir()) == []
+    server = start_redis(folder)
+    assert find_redis(folder) == server
+    server.stop()
+    assert find_redis(folder) is None
 
 
 def test_only_its_owner_can_use_the_socket(folder: Path) -> None:
