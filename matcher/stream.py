@@ -56,7 +56,6 @@ class Reading:
 
     deliveries: tuple[Delivery, ...]
     version: int
-    gaps: int = 0
 
 
 class Stream:
@@ -94,8 +93,8 @@ class Stream:
         deliveries = tuple(
             Delivery(entry_id.decode(), fields or None, Arrival.FRESH, 1) for entry_id, fields in entries
         )
-        gaps = self._note_gap(about, groups, deliveries)
-        return Reading(deliveries, _number(version), gaps)
+        self._note_gap(about, groups, deliveries)
+        return Reading(deliveries, _number(version))
 
     def read_own(self, most: int) -> Reading:
         """Give up to `most` entries that were handed to us and never acknowledged, oldest first."""
@@ -140,14 +139,15 @@ class Stream:
 
     def keep(self, entry_ids: Sequence[str]) -> None:
         """Show that entries handed to us are still being worked on, so that nobody takes them over."""
-        self._client.xclaim(
-            self._keys.stream,
-            GROUP,
-            consumername=self._consumer,
-            min_idle_time=0,
-            message_ids=list(entry_ids),
-            justid=True,
-        )
+        if entry_ids:
+            self._client.xclaim(
+                self._keys.stream,
+                GROUP,
+                consumername=self._consumer,
+                min_idle_time=0,
+                message_ids=list(entry_ids),
+                justid=True,
+            )
 
     def forget_consumers(self, idle: timedelta = CONSUMER_KEPT) -> int:
         """Delete the consumers that were silent for `idle` and have nothing pending; give how many."""
@@ -188,19 +188,18 @@ class Stream:
             self.join()
             return []
 
-    def _note_gap(self, about: Any, groups: Any, read: Sequence[Delivery]) -> int:
-        """Log a gap once, however often it is seen; give how many new ones there are."""
+    def _note_gap(self, about: Any, groups: Any, read: Sequence[Delivery]) -> None:
+        """Log and count a gap once, however often it is seen."""
         if isinstance(about, Exception) or isinstance(groups, Exception):
-            return 0
+            return
         group = next((each for each in groups if each["name"] == GROUP.encode()), None)
         if group is None:
-            return 0
+            return
         gap = find_gap(about, group["last-delivered-id"], read[0].entry_id if read else None)
-        if gap is None or gap.after == self._gap_after:
-            return 0
-        self._gap_after = gap.after
-        log.error("stream_gap_found", after=gap.after, before=gap.before)
-        return 1
+        if gap is not None and gap.after != self._gap_after:
+            log.error("stream_gap_found", after=gap.after, before=gap.before)
+            self._client.incr(self._keys.count("stream_gaps"))
+            self._gap_after = gap.after
 
 
 def _again(pending: dict[str, Any], fields: Fields | None, times: int) -> Delivery:

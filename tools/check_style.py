@@ -37,7 +37,7 @@ CLIENT_DOOR: Final = "knockon/__init__.py"  # beside its docstring it imports th
 SQL_HOMES: Final = ("shared/db/", "migrations/")
 CATCHES_ALL: Final = {
     "pipeline/actions.py": "around one action",
-    "matcher/__main__.py": "the process's loop",
+    "matcher/service.py": "the process's loop",
     "watchdog/service.py": "the process's loop",
     "worker/run_worker.py": "the process's loop",
     "worker/scheduler.py": "the process's loop",

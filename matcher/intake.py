@@ -1,0 +1,167 @@
+"""One set of deliveries, from bytes to acknowledged: decoded, projected, matched, written, handed on.
+
+The order is what keeps a run from getting lost: rows are committed before handles are pushed, and the entries
+are acknowledged in the very MULTI that pushes them. So a set may be taken again as a whole at any point.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+
+from matcher.backlog import Backlog
+from matcher.choosing import LAST_DAY, choose
+from matcher.decoding import Decoded, decode
+from matcher.dedupe import Mark, find_taken
+from matcher.loading import IndexLoader
+from matcher.match import Match
+from matcher.runs import make_run, render, source_id_of
+from matcher.settling import Settled, settle
+from matcher.stream import Delivery, Reading
+from matcher.tally import Tally
+from matcher.writing import Draft, touch_unclaimed, write_draft
+from shared.db.faults import DATA_FAULTS, is_data_fault
+from shared.dead_stream import Burial, bury
+from shared.faults import FaultPoint, passed
+from shared.keys import GROUP
+from shared.logs import get_logger
+from shared.model.runs import NewRun
+from shared.model.sizes import cut_text
+from shared.model.subjects import project
+from shared.services.backends import Backends
+
+ALONE_FROM: Final = 3
+DELIVERED_MAX: Final = 5
+REASON_BYTES: Final = 500
+
+log = get_logger("matcher")
+
+
+class Intake:
+    """Takes readings in. It raises what SQL and Redis raise while they are away; take the reading again."""
+
+    def __init__(self, backends: Backends, retention: timedelta) -> None:
+        """Match no event that is older than `retention`, less one day."""
+        self._backends = backends
+        self._matched_for = retention - LAST_DAY
+        self._loader = IndexLoader(backends.database, backends.clock)
+        self._backlog = Backlog(backends.database, backends.clock)
+
+    def take(self, reading: Reading) -> None:
+        """Take a reading in and acknowledge it; entries that were often handed out go apart from the rest."""
+        self._loader.refresh(reading.version)
+        deliveries = reading.deliveries
+        self._divide([each for each in deliveries if each.times < ALONE_FROM])
+        for each in deliveries:
+            if ALONE_FROM <= each.times <= DELIVERED_MAX:
+                self._divide([each])
+        self._give_up([each for each in deliveries if each.times > DELIVERED_MAX])
+
+    def _divide(self, deliveries: Sequence[Delivery]) -> None:
+        """Take a set; halve it where its data is to blame, down to the one entry, which is buried."""
+        if not deliveries:
+            return
+        try:
+            self._take_set(deliveries)
+        except DATA_FAULTS as error:
+            if not is_data_fault(error):
+                raise
+            if len(deliveries) == 1:
+                self._bury(deliveries[0], _tell(error), type(error).__name__)
+                return
+            middle = len(deliveries) // 2
+            self._divide(deliveries[:middle])
+            self._divide(deliveries[middle:])
+
+    def _give_up(self, deliveries: Sequence[Delivery]) -> None:
+        for each in deliveries:
+            self._bury(each, f"was handed out {each.times} times and never acknowledged", "DeliveredTooOften")
+
+    def _bury(self, delivery: Delivery, reason: str, error: str) -> None:
+        decoded = Decoded()
+        if delivery.fields is None:
+            decoded.trimmed.append(delivery.entry_id)
+        else:
+            decoded.burials.append(Burial(delivery.entry_id, delivery.fields, reason, error))
+        self._hand_on(decoded, Settled(), Tally(self._backends.keys), self._backends.clock.now())
+
+    def _take_set(self, deliveries: Sequence[Delivery]) -> None:
+        now = self._backends.clock.now()
+        tally = Tally(self._backends.keys)
+        decoded = decode(deliveries)
+        matches = choose(decoded.events, self._loader.index, tally, now - self._matched_for)
+        doubted = self._find_doubted(matches, decoded.fresh)
+        passed(FaultPoint.MATCH_AFTER_DEDUPE)
+        runs = self._make_runs(matches, now)
+        changes = [change for change in map(project, decoded.events) if change is not None]
+        draft = Draft(changes, runs, doubted)
+        written = self._backends.database.transact(partial(write_draft, draft=draft, now=now))
+        passed(FaultPoint.MATCH_AFTER_COMMIT)
+        self._backlog.add(run.workspace_id for run in runs if run.id in written.new)
+        settled = settle(runs, written, tally)
+        self._hand_on(decoded, settled, tally, now)
+        log.debug("entries_taken", entries=len(deliveries), runs=len(written.new))
+
+    def _find_doubted(self, matches: Sequence[Match], fresh: set[str]) -> frozenset[str]:
+        """Name the runs that Redis says were made before. Redelivered entries are not asked about."""
+        marks = [
+            Mark(each.automation.id, each.event.key, each.event.entry_id)
+            for each in matches
+            if each.event.entry_id in fresh
+        ]
+        taken = find_taken(self._backends.redis, self._backends.keys, marks)
+        return frozenset(source_id_of(mark.automation_id, mark.event_key) for mark in taken)
+
+    def _make_runs(self, matches: Sequence[Match], now: datetime) -> list[NewRun]:
+        queues = self._backlog.queues_for(each.event.workspace_id for each in matches)
+        events = {each.event.entry_id: each.event for each in matches}
+        renditions = {entry_id: render(event) for entry_id, event in events.items()}
+        return [
+            make_run(each, renditions[each.event.entry_id], queues[each.event.workspace_id], now)
+            for each in matches
+        ]
+
+    def _hand_on(self, decoded: Decoded, settled: Settled, tally: Tally, now: datetime) -> None:
+        """Push the handles, bury the dead, count, and acknowledge all of it, in one MULTI."""
+        keys = self._backends.keys
+        if settled.again:
+            runs = settled.again
+            again = self._backends.database.transact(partial(touch_unclaimed, runs=runs, now=now))
+            for kind, run_ids in again.items():
+                settled.handles[kind] += run_ids
+        tally.health("entries_buried", len(decoded.burials))
+        tally.health("lost_trimmed", len(decoded.trimmed))
+        tally.health("definitions_unreadable", self._loader.take_unreadable())
+        passed(FaultPoint.ENQUEUE_BEFORE)
+        passed(FaultPoint.MATCH_BEFORE_ACK)
+        with self._backends.redis.pipeline(transaction=True) as pipe:
+            for kind, run_ids in settled.handles.items():
+                self._backends.queue.add_to(pipe, kind, run_ids, now)
+            bury(pipe, keys, decoded.burials)
+            tally.add_to(pipe)
+            pipe.xack(keys.stream, GROUP, *_entry_ids(decoded))
+            pipe.execute()
+        passed(FaultPoint.ENQUEUE_AFTER)
+        _log_losses(decoded, settled)
+
+
+def _entry_ids(decoded: Decoded) -> list[str]:
+    events = [event.entry_id for event in decoded.events]
+    return [*events, *(burial.entry_id for burial in decoded.burials), *decoded.trimmed]
+
+
+def _log_losses(decoded: Decoded, settled: Settled) -> None:
+    for burial in decoded.burials:
+        log.warning("entry_buried", entry_id=burial.entry_id, reason=burial.reason)
+    if decoded.trimmed:
+        log.error("entries_lost_trimmed", entries=len(decoded.trimmed), first=decoded.trimmed[0])
+    for entry_id in dict.fromkeys(run.entry_id for run in settled.conflicts):
+        log.warning("duplicate_conflict_found", entry_id=entry_id)
+
+
+def _tell(error: Exception) -> str:
+    """Give an error's own words, without the statement and its parameters that SQLAlchemy adds."""
+    words = error.orig if isinstance(error, DBAPIError) else error
+    return cut_text(f"cannot be stored: {words}", REASON_BYTES)

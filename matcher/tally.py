@@ -1,0 +1,33 @@
+"""The counts of one set of entries, sent to Redis with its acknowledgement."""
+
+from collections import Counter
+
+from shared.keys import Keys
+from shared.redis_port import PipelinePort
+
+
+class Tally:
+    """Counts by Redis key. What is counted for a set that is not acknowledged is never sent."""
+
+    def __init__(self, keys: Keys) -> None:
+        """Start with nothing counted."""
+        self._keys = keys
+        self._counts: Counter[str] = Counter()
+
+    def matched(self, trigger_type: str) -> None:
+        """Count a match."""
+        self._counts[self._keys.matched(trigger_type)] += 1
+
+    def skipped(self, reason: str, times: int = 1) -> None:
+        """Count events, or automations, that did not meet."""
+        self._counts[self._keys.skipped(reason)] += times
+
+    def health(self, name: str, times: int = 1) -> None:
+        """Count something that an operator may ask about."""
+        self._counts[self._keys.count(name)] += times
+
+    def add_to(self, pipe: PipelinePort) -> None:
+        """Send the counts as part of the caller's MULTI."""
+        for key, count in self._counts.items():
+            if count:
+                pipe.incrby(key, count)

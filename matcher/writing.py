@@ -1,0 +1,62 @@
+"""A set of events becomes rows: one transaction, locks in the order that every room keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from shared.db.rescue import touch_waiting
+from shared.db.runs_new import find_runs, insert_runs
+from shared.db.subjects import SubjectChange, project_changes
+from shared.faults import FaultPoint, passed
+from shared.model.moves import RunStatus
+from shared.model.runs import ExistingRun, NewRun, QueueKind, RunSource
+
+Handles = Mapping[QueueKind, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be written. `doubted` are the source ids that Redis says had a run before."""
+
+    changes: Sequence[SubjectChange]
+    runs: Sequence[NewRun]
+    doubted: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is in the rows now: the ids of the new runs, and by source id the runs that were there before."""
+
+    new: frozenset[str]
+    before: Mapping[str, ExistingRun]
+
+
+def write_draft(conn: Connection, draft: Draft, now: datetime) -> Written:
+    """Lay the events into their subjects and insert the runs. The second time, all of it is there before."""
+    project_changes(conn, draft.changes, now=now)
+    before = _find(conn, draft.doubted)
+    wanted = {run.source_id: run for run in reversed(draft.runs) if run.source_id not in before}
+    new = insert_runs(conn, list(wanted.values()))
+    before |= _find(conn, [run.source_id for run in wanted.values() if run.id not in new])
+    passed(FaultPoint.MATCH_BEFORE_COMMIT)
+    return Written(new, before)
+
+
+def touch_unclaimed(conn: Connection, runs: Sequence[ExistingRun], now: datetime) -> Handles:
+    """Note a new handle for those of the runs that nobody has claimed yet; give them by their queue.
+
+    It is a transaction of its own, since it locks existing runs, which come first in the order of locks.
+    """
+    waiting = [run for run in runs if run.status == RunStatus.PENDING and run.lease == 0]
+    return {
+        kind: touch_waiting(conn, sorted(run.id for run in waiting if run.queue is kind), kind, now=now)
+        for kind in {run.queue for run in waiting}
+    }
+
+
+def _find(conn: Connection, source_ids: Sequence[str] | frozenset[str]) -> dict[str, ExistingRun]:
+    if not source_ids:
+        return {}
+    return {run.source_id: run for run in find_runs(conn, RunSource.EVENT, source_ids)}
