@@ -23,7 +23,7 @@ from pipeline.parts import Parts
 from pipeline.recording import Written, write_batch
 from pipeline.renewal import Renewal
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
-from shared.db.data_faults import DATA_FAULTS, is_data_fault
+from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.db.history import recorded
 from shared.errors import KnockonError
 from shared.faults import FaultPoint, passed
