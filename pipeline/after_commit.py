@@ -96,9 +96,7 @@ class AfterCommit:
         passed(FaultPoint.OUTBOX_BEFORE_EMIT)
         with parts.redis.pipeline(transaction=False) as pipe:
             for entry in outbox:
-                pipe.xadd(
-                    parts.keys.stream, entry.fields, maxlen=parts.settings.events_maxlen, approximate=True
-                )
+                pipe.xadd(parts.keys.stream, entry.fields)
             for key, amount in self._counts(batches).items():
                 pipe.incrby(key, amount)
             self._wake(pipe, batches)

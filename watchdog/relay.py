@@ -35,9 +35,7 @@ def _relay(parts: Parts) -> int:
     passed(FaultPoint.OUTBOX_BEFORE_EMIT)
     with parts.redis.pipeline(transaction=False) as pipe:
         for entry in entries:
-            pipe.xadd(
-                parts.keys.stream, dict(entry.fields), maxlen=parts.settings.events_maxlen, approximate=True
-            )
+            pipe.xadd(parts.keys.stream, dict(entry.fields))
         answers = pipe.execute(raise_on_error=False)
     passed(FaultPoint.OUTBOX_AFTER_EMIT)
     sent = [entry.id for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, bytes)]

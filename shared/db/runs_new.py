@@ -1,13 +1,15 @@
 """Runs come into being: inserted as a set under their unique key, so that a repeat makes no second one."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Final
+from dataclasses import fields
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from shared.db.sql import sql
 from shared.model.runs import ExistingRun, NewRun, QueueKind, RunSource
+
+_COLUMNS: Final = tuple(column.name for column in fields(NewRun))
 
 INSERT_RUNS: Final = sql(
     """
@@ -50,7 +52,11 @@ def insert_runs(conn: Connection, runs: Sequence[NewRun]) -> frozenset[str]:
     """Insert runs as PENDING; give the ids of those that were new. The others have a row already."""
     if not runs:
         return frozenset()
-    return frozenset(row.id for row in INSERT_RUNS.run_set(conn, map(asdict, runs)))
+    return frozenset(row.id for row in INSERT_RUNS.run_set(conn, map(_shallow, runs)))
+
+
+def _shallow(run: NewRun) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in _COLUMNS}
 
 
 FIND_RUNS: Final = sql(
