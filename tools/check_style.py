@@ -36,7 +36,9 @@ CLOCK: Final = "shared/time/clock.py"
 CLIENT_DOOR: Final = "knockon/__init__.py"  # beside its docstring it imports the client
 SQL_HOMES: Final = ("shared/db/", "migrations/")
 CATCHES_ALL: Final = {
-    "pipeline/actions.py": "around one action",
+    "pipeline/perform.py": "around one action",
+    "pipeline/crew.py": "the loop of a run's thread",
+    "pipeline/rounds.py": "the loop of runs that are driven as a set",
     "matcher/service.py": "the process's loop",
     "watchdog/service.py": "the process's loop",
     "worker/run_worker.py": "the process's loop",

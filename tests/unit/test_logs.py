@@ -111,10 +111,10 @@ def test_no_value_makes_a_log_call_fail(value: object) -> None:
 def test_a_library_warns_in_the_same_form() -> None:
     stream = io.StringIO()
     configure_logs(Settings(), stream)
-    logging.getLogger("rq.worker").info("not this")
-    logging.getLogger("rq.worker").warning("lost %s", "redis://:opensesame@host")
+    logging.getLogger("a.library").info("not this")
+    logging.getLogger("a.library").warning("lost %s", "redis://:opensesame@host")
     (line,) = lines(stream)
-    assert (line["logger"], line["event"], line["level"]) == ("rq.worker", "lost redis://***@host", "warning")
+    assert (line["logger"], line["event"], line["level"]) == ("a.library", "lost redis://***@host", "warning")
 
 
 @pytest.mark.parametrize("wanted", [LogFormat.CONSOLE, LogFormat.JSON])
