@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
 from redis import Redis
 
@@ -25,6 +26,8 @@ BACKENDS = ("sqlite", "postgres")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that all processes of this session share; only the first process owns it."""
+    settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
+    settings.load_profile("steady")
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="knockon-tests-")
         Path(folder).chmod(0o711)

@@ -150,7 +150,7 @@ def _messages(path: str, node: ast.AST) -> Iterator[str]:
         case ast.ClassDef():
             yield from _class(node)
         case ast.Import() | ast.ImportFrom():
-            yield from _import(node)
+            yield from _import(path, node)
         case ast.Call():
             yield from _call(path, node)
         case ast.ExceptHandler() if _catches_all(node) and path not in CATCHES_ALL and not _is_test(path):
@@ -218,11 +218,11 @@ def _empty_words(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)} & EMPTY_NAMES
 
 
-def _import(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+def _import(path: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
     names = [alias.name for alias in node.names]
     roots = {module.split(".")[0]} if module else {name.split(".")[0] for name in names}
-    if roots & UNSAFE_LOADERS:
+    if roots & UNSAFE_LOADERS and not _is_test(path):
         yield "loads objects from bytes: use JSON"
     if module == "time" and set(names) & {"sleep", "time", "monotonic"}:
         yield "import time itself, so that its readers are seen"

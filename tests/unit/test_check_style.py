@@ -79,6 +79,7 @@ def test_what_keeps_the_rules_is_not(source: str) -> None:
     [
         ("shared/time/clock.py", "time.monotonic()"),
         ("tests/unit/test_x.py", "time.monotonic()"),
+        ("tests/unit/test_x.py", "import pickle"),
         ("shared/db/runs.py", "Q = 'SELECT id FROM runs'"),
         ("migrations/versions/0001_x.py", "x = 1\n" * 400),
         ("pipeline/perform.py", "try:\n    f()\nexcept Exception:\n    pass"),
