@@ -62,6 +62,18 @@ def lock_by_key(conn: Connection, workspace_id: str, key: str) -> AutomationRow 
     return _row(row) if row else None
 
 
+FIND_BY_REFERENCE: Final = sql(
+    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"
+    " AND (r.key = :reference OR r.id = :reference) ORDER BY CASE WHEN r.key = :reference THEN 0 ELSE 1 END"
+)
+
+
+def find_by_reference(conn: Connection, workspace_id: str, reference: str) -> AutomationRow | None:
+    """Give the living automation with this key, else with this id, or None."""
+    row = FIND_BY_REFERENCE.run(conn, {"workspace_id": workspace_id, "reference": reference}).first()
+    return _row(row) if row else None
+
+
 LIST: Final = sql(
     f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"
     " ORDER BY r.key"

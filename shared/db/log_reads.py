@@ -22,7 +22,7 @@ SETTLED: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class LogCursor:
     """The last line that was read: the transaction that wrote it, and its id."""
 
@@ -84,6 +84,21 @@ def logs_after(conn: Connection, query: LogQuery, cursor: LogCursor | None, *, m
 def newest_logs(conn: Connection, query: LogQuery, *, most: int) -> list[LogRow]:
     """Give the last lines, in order."""
     return _read(conn, query, {}, ("DESC", most))[::-1]
+
+
+LOG_END: Final = {
+    dialect: sql(
+        f"SELECT r.xid, r.id FROM automation_logs r WHERE r.workspace_id = :workspace_id{settled}"
+        " ORDER BY r.xid DESC, r.id DESC LIMIT 1"
+    )
+    for dialect, settled in SETTLED.items()
+}
+
+
+def log_end(conn: Connection, workspace_id: str) -> LogCursor | None:
+    """Give the place of a workspace's last line, before which all can be read by now; None without a line."""
+    row = LOG_END[conn.dialect.name].run(conn, {"workspace_id": workspace_id}).first()
+    return LogCursor(row.xid, row.id) if row else None
 
 
 def _read(conn: Connection, query: LogQuery, after: Mapping[str, int], how: tuple[str, int]) -> list[LogRow]:

@@ -116,6 +116,14 @@ def find_run_rows(conn: Connection, workspace_id: str, run_ids: Iterable[str]) -
     return {row.id: _summary(row) for row in rows}
 
 
+WORKSPACE_IDS: Final = sql("SELECT r.id FROM workspaces r ORDER BY r.created_at LIMIT :most")
+
+
+def workspace_ids(conn: Connection, *, most: int) -> list[str]:
+    """Name the oldest workspaces."""
+    return list(WORKSPACE_IDS.run(conn, {"most": most}).scalars())
+
+
 @dataclass(frozen=True, slots=True)
 class ActionRow:
     """An action that succeeded."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from shared.db.automations import (
     AutomationRow,
     delete_automation,
-    find_automations,
+    find_by_reference,
     insert_automation,
     list_automations,
     lock_by_key,
@@ -93,7 +93,7 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
 
     def work(conn: Connection) -> AutomationRow:
         _must_lock(conn, caller.workspace_id)
-        row = find_automation(conn, caller.workspace_id, reference)
+        row = lock_automation(conn, caller.workspace_id, reference)
         _remove(conn, caller, row, now)
         return row
 
@@ -103,14 +103,18 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
 
 
 def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
-    """Lock and give a living automation by its key, else by its id. Raises NotFound."""
-    row = lock_by_key(conn, workspace_id, reference)
-    if row is not None:
-        return row
-    by_id = find_automations(conn, [reference]).get(reference)
-    if by_id is None or by_id.workspace_id != workspace_id or by_id.deleted_at is not None:
+    """Give a living automation by its key, else by its id. Raises NotFound."""
+    row = find_by_reference(conn, workspace_id, reference)
+    if row is None:
         raise NotFound(f"there is no automation {reference!r} in workspace {workspace_id!r}")
-    return lock_by_key(conn, workspace_id, by_id.key) or by_id
+    return row
+
+
+def lock_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
+    """Give a living automation as `find_automation` does, locked until the transaction ends."""
+    found = find_automation(conn, workspace_id, reference)
+    locked = lock_by_key(conn, workspace_id, found.key)
+    return locked or find_automation(conn, workspace_id, reference)
 
 
 def _must_lock(conn: Connection, workspace_id: str) -> None:
@@ -127,7 +131,7 @@ def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStat
 
     def work(conn: Connection) -> tuple[AutomationRow, bool, list[WokenRun]]:
         _must_lock(conn, caller.workspace_id)
-        row = find_automation(conn, caller.workspace_id, reference)
+        row = lock_automation(conn, caller.workspace_id, reference)
         if row.status is to:
             return row, False, []
         turned, woken = _write(conn, row, _with_status(row.definition, to), moment)
@@ -152,13 +156,13 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> l
             _audit(conn, caller, ("automation.created", row.id), {"after": change.after}, moment.now)
             return []
         case ChangeKind.UPDATED:
-            row = find_automation(conn, caller.workspace_id, change.key)
+            row = lock_automation(conn, caller.workspace_id, change.key)
             _, woken = _write(conn, row, change.after or {}, moment)
             detail = {"before": change.before, "after": change.after}
             _audit(conn, caller, ("automation.updated", row.id), detail, moment.now)
             return woken
         case ChangeKind.DELETED:
-            _remove(conn, caller, find_automation(conn, caller.workspace_id, change.key), moment.now)
+            _remove(conn, caller, lock_automation(conn, caller.workspace_id, change.key), moment.now)
             return []
 
 

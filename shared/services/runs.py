@@ -30,7 +30,7 @@ from shared.model.runs import LogLine, NewRun, QueueKind, RunSource
 from shared.model.sizes import cut_for_show
 from shared.model.subjects import subject_of
 from shared.model.triggers import TriggerType
-from shared.services.automations import find_automation
+from shared.services.automations import lock_automation
 from shared.services.backends import Backends, Caller
 from shared.services.waking import redis_ms, wake
 
@@ -78,7 +78,7 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
     event = _event_of(caller, f"{redis_ms(backends)}-0", payload, now)
 
     def work(conn: Connection) -> NewRun:
-        row = find_automation(conn, caller.workspace_id, reference)
+        row = lock_automation(conn, caller.workspace_id, reference)
         if row.status is not AutomationStatus.ACTIVE:
             fix = f"knockon automations activate {row.key}"
             raise Conflict(f"{row.key} is {row.status}; activate it first: {fix}")

@@ -1,0 +1,1 @@
+"""The `knockon` command: one file a group of commands. It starts things and prints things."""

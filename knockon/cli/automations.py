@@ -1,0 +1,155 @@
+"""`knockon automations`: what there is, one of them whole, on, off, and by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import orjson
+import typer
+import yaml
+
+from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
+from shared.db.automations import AutomationRow, list_automations
+from shared.errors import ConfigError
+from shared.services.automations import activate, find_automation, pause
+from shared.services.runs import start_by_hand
+from shared.time.clock import from_epoch_ms
+
+group = typer.Typer(help="What there is; on, off, by hand.", no_args_is_help=True)
+
+Reference = Annotated[str, typer.Argument(metavar="KEY", help="The automation's key or id.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which workspace, and how to print."""
+
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class OneOptions:
+    """Which automation, and how to print."""
+
+    reference: Reference
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Which automation, and the event that it runs for."""
+
+    reference: Reference
+    payload: Annotated[str, typer.Option(help="The event's payload, a JSON object.")] = "{}"
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@group.command("list")
+@takes(ListOptions)
+def list_all(options: ListOptions) -> None:
+    """List a workspace's automations."""
+    with opened_database() as database, database.read() as conn:
+        rows = list_automations(conn, options.workspace)
+    if options.output is Form.JSON:
+        print_json([_document(row) for row in rows])
+        return
+    print_table(
+        ("KEY", "NAME", "STATUS", "TRIGGER", "VERSION", "ACTIVE SINCE", "ID"),
+        ((row.key, row.name, row.status, _trigger(row), row.version, _since(row), row.id) for row in rows),
+    )
+
+
+@group.command("show")
+@takes(OneOptions)
+def show_one(options: OneOptions) -> None:
+    """Show one automation as its author wrote it."""
+    with opened_database() as database, database.read() as conn:
+        row = find_automation(conn, options.workspace, options.reference)
+    if options.output is Form.JSON:
+        print_json(_document(row))
+        return
+    text = yaml.safe_dump(dict(row.definition), sort_keys=False, allow_unicode=True)
+    print_line(f"# {row.id}, version {row.version}, {row.status}\n{text.rstrip()}")
+
+
+@group.command("activate")
+@takes(OneOptions)
+def turn_on(options: OneOptions) -> None:
+    """Let an automation match from now on; its waiting runs go on."""
+    with opened_backends() as backends:
+        turned = activate(backends, caller(options.workspace), options.reference)
+    if options.output is Form.JSON:
+        print_json({**_document(turned.row), "changed": turned.changed, "runs_woken": turned.woken})
+        return
+    more = f"; {turned.woken} waiting runs go on" if turned.woken else ""
+    print_line(
+        f"{turned.row.key} is ACTIVE{more}" if turned.changed else f"{turned.row.key} was ACTIVE already"
+    )
+
+
+@group.command("pause")
+@takes(OneOptions)
+def turn_off(options: OneOptions) -> None:
+    """Let an automation match nothing; what runs finishes, what waits stays."""
+    with opened_backends() as backends:
+        turned = pause(backends, caller(options.workspace), options.reference)
+    if options.output is Form.JSON:
+        print_json({**_document(turned.row), "changed": turned.changed})
+        return
+    print_line(f"{turned.row.key} is PAUSED" if turned.changed else f"{turned.row.key} was PAUSED already")
+
+
+@group.command("run")
+@takes(RunOptions)
+def run_by_hand(options: RunOptions) -> None:
+    """Start one run of an automation by hand."""
+    payload = read_object(options.payload, "--payload")
+    with opened_backends() as backends:
+        run_id = start_by_hand(backends, caller(options.workspace), options.reference, payload)
+    if options.output is Form.JSON:
+        print_json({"run_id": run_id})
+        return
+    print_line(run_id)
+    print_note(f"see it with: knockon runs show {run_id}")
+
+
+def read_object(text: str, where: str) -> Mapping[str, Any]:
+    """Read a JSON object that a person typed. Raises ConfigError naming `where`."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"{where} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f'{where} must be a JSON object, like {{"orderId": 7}}')
+    return found
+
+
+def _trigger(row: AutomationRow) -> str:
+    trigger = row.definition["trigger"]
+    config = trigger.get("config", {})
+    more = config.get("eventType") or config.get("cron") or ""
+    return f"{trigger['type']} {more}".strip()
+
+
+def _since(row: AutomationRow) -> str:
+    return show_instant(from_epoch_ms(row.activated_ms)) if row.activated_ms is not None else ""
+
+
+def _document(row: AutomationRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "workspace_id": row.workspace_id,
+        "key": row.key,
+        "name": row.name,
+        "status": row.status,
+        "version": row.version,
+        "activated_at": from_epoch_ms(row.activated_ms) if row.activated_ms is not None else None,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "definition": row.definition,
+    }

@@ -1,0 +1,72 @@
+"""`knockon dead`: the runs whose every attempt failed, and another chance for them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from knockon.cli.connections import opened_database
+from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
+from knockon.cli.output import Form
+from knockon.cli.runs import FromStart, ReplayOptions, print_runs, replay_and_tell
+from shared.db.reads import RunQuery, RunSummary, list_runs
+from shared.model.moves import RunStatus
+from shared.services.automations import find_automation
+
+group = typer.Typer(help="Runs whose every attempt failed.", no_args_is_help=True)
+
+AT_ONCE: Final = 1000
+
+Automation = Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which dead letters, and how to print."""
+
+    automation: Automation = None
+    limit: Limit = 20
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDeadOptions:
+    """Which dead letters, and where they begin."""
+
+    run_ids: Annotated[list[str] | None, typer.Argument(metavar="[RUN_ID...]", help="The runs' ids.")] = None
+    automation: Automation = None
+    everything: Annotated[bool, typer.Option("--all", help="All of the workspace.")] = False
+    from_start: FromStart = False
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@group.command("list")
+@takes(ListOptions)
+def list_dead(options: ListOptions) -> None:
+    """List a workspace's dead letters, newest first."""
+    print_runs(_find(options.workspace, options.automation, options.limit), options.output)
+
+
+@group.command("replay")
+@takes(ReplayDeadOptions)
+def replay_dead(options: ReplayDeadOptions) -> None:
+    """Run dead letters again, from the action that failed."""
+    given = [bool(options.run_ids), options.automation is not None, options.everything]
+    if sum(given) != 1:
+        raise typer.BadParameter("give run ids, --automation KEY or --all")
+    more = ReplayOptions([], options.from_start, options.workspace, options.output)
+    if options.run_ids:
+        replay_and_tell(options.run_ids, more)
+        return
+    while found := _find(options.workspace, options.automation, AT_ONCE):
+        replay_and_tell([row.id for row in found], more)
+        if len(found) < AT_ONCE:
+            return
+
+
+def _find(workspace: str, reference: str | None, most: int) -> list[RunSummary]:
+    with opened_database() as database, database.read() as conn:
+        wanted = find_automation(conn, workspace, reference).id if reference else None
+        return list_runs(conn, RunQuery(workspace, most, RunStatus.DEAD_LETTER, wanted))

@@ -1,0 +1,74 @@
+"""`knockon events`: entries of the stream that could not be taken, and a second chance for them."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final
+
+import typer
+
+from knockon.cli.connections import opened_backends
+from knockon.cli.options import Limit, Output, takes
+from knockon.cli.output import Form, print_json, print_line, print_table, show_json
+from shared.dead_stream import MAXLEN, list_dead, requeue
+from shared.errors import NotFound
+
+group = typer.Typer(help="Events that could not be taken.", no_args_is_help=True)
+
+SHOWN_CHARS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class DeadOptions:
+    """How many, and how to print."""
+
+    limit: Limit = 20
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueOptions:
+    """Which dead entries go back."""
+
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Ids that `events dead` shows.")
+    ] = None
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False
+    output: Output = Form.TABLE
+
+
+@group.command("dead")
+@takes(DeadOptions)
+def dead(options: DeadOptions) -> None:
+    """List the events that could not be taken, newest first, with the reason."""
+    with opened_backends() as backends:
+        entries = list_dead(backends.redis, backends.keys, options.limit)
+    if options.output is Form.JSON:
+        print_json([asdict(entry) for entry in entries])
+        return
+    print_table(
+        ("ID", "REASON", "EVENT"),
+        ((entry.id, entry.reason, _cut(show_json(entry.fields))) for entry in entries),
+    )
+
+
+@group.command("requeue")
+@takes(RequeueOptions)
+def put_back(options: RequeueOptions) -> None:
+    """Put dead events back on the stream, as new entries with their old fields."""
+    if bool(options.ids) == options.everything:
+        raise typer.BadParameter("give ids, or --all")
+    with opened_backends() as backends:
+        if options.everything:
+            ids = [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
+        else:
+            ids = options.ids or []
+        moved = requeue(backends.redis, backends.keys, ids)
+    if options.ids and not moved:
+        raise NotFound("none of these is there, or each was too large to be kept whole")
+    if options.output is Form.JSON:
+        print_json({"requeued": moved})
+        return
+    print_line(f"{moved} of {len(ids)} are on the stream again")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

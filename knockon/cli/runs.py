@@ -1,0 +1,238 @@
+"""`knockon runs`: what ran, one run with its whole history, once more, or not at all."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final
+
+import typer
+
+from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
+from knockon.cli.output import (
+    Form,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    show_instant,
+    show_json,
+    show_span,
+)
+from shared.db.log_reads import LogQuery, LogRow, logs_after
+from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
+from shared.errors import NotFound
+from shared.model.moves import RunStatus
+from shared.services.automations import find_automation
+from shared.services.runs import Cancelled, Insistence, ReplayFrom, cancel, replay
+
+group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
+
+LOG_LINES: Final = 500
+
+RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The runs' ids.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run's id.")]
+FromStart = Annotated[
+    bool, typer.Option("--from-start", help="Repeat all actions, those that succeeded too.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which runs, and how to print."""
+
+    status: Annotated[RunStatus | None, typer.Option(case_sensitive=False, help="Only these.")] = None
+    automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
+    limit: Limit = 20
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """Which run, and how to print."""
+
+    run_id: RunId
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Which runs, and where they begin."""
+
+    run_ids: RunIds
+    from_start: FromStart = False
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOptions:
+    """Which run, and whether it may be running."""
+
+    run_id: RunId
+    force: Annotated[bool, typer.Option("--force", help="Stop it before its next action.")] = False
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@group.command("list")
+@takes(ListOptions)
+def list_some(options: ListOptions) -> None:
+    """List a workspace's runs, newest first."""
+    with opened_database() as database, database.read() as conn:
+        reference = options.automation
+        wanted = find_automation(conn, options.workspace, reference).id if reference else None
+        rows = list_runs(conn, RunQuery(options.workspace, options.limit, options.status, wanted))
+    print_runs(rows, options.output)
+
+
+@group.command("show")
+@takes(ShowOptions)
+def show_one(options: ShowOptions) -> None:
+    """Show one run: its actions, attempts, log, and why it ended as it did."""
+    with opened_database() as database, database.read() as conn:
+        detail = read_run(conn, options.workspace, options.run_id)
+        query = LogQuery(options.workspace, run_id=options.run_id)
+        logs = logs_after(conn, query, None, most=LOG_LINES)
+    if detail is None:
+        raise NotFound(f"there is no run {options.run_id!r} in workspace {options.workspace!r}")
+    if options.output is Form.JSON:
+        print_json({**asdict(detail), "logs": [asdict(line) for line in logs]})
+        return
+    _print_head(detail)
+    _print_actions(detail)
+    _print_attempts(detail)
+    _print_logs(logs)
+
+
+@group.command("replay")
+@takes(ReplayOptions)
+def replay_some(options: ReplayOptions) -> None:
+    """Run failed and dead-lettered runs again, from the action that failed."""
+    replay_and_tell(options.run_ids, options)
+
+
+@group.command("cancel")
+@takes(CancelOptions)
+def cancel_one(options: CancelOptions) -> None:
+    """Cancel a run that waits."""
+    insistence = Insistence.FORCE if options.force else Insistence.GENTLE
+    with opened_backends() as backends:
+        how = cancel(backends, caller(options.workspace), options.run_id, insistence)
+    if options.output is Form.JSON:
+        print_json({"run_id": options.run_id, "cancelled": how})
+        return
+    print_line(
+        "cancelled" if how is Cancelled.AT_ONCE else "it stops before its next action, as FAILED CANCELLED"
+    )
+
+
+def replay_and_tell(run_ids: Sequence[str], options: ReplayOptions) -> None:
+    """Replay runs and print what became of them."""
+    start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
+    with opened_backends() as backends:
+        done = replay(backends, caller(options.workspace), run_ids, start)
+    if options.output is Form.JSON:
+        print_json({**asdict(done), "from": start})
+        return
+    how = (
+        "from the start: actions that succeeded are repeated too"
+        if options.from_start
+        else "from the action that failed"
+    )
+    if done.replayed:
+        print_line(f"{len(done.replayed)} replayed {how}")
+    for run_id in done.going_on:
+        print_note(f"{run_id} is going on already")
+
+
+def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
+    """Print runs as a table or as JSON."""
+    if output is Form.JSON:
+        print_json([asdict(row) for row in rows])
+        return
+    print_table(
+        ("RUN", "AUTOMATION", "STATUS", "WHY", "RETRIES", "CREATED", "TOOK"),
+        (
+            (
+                row.id,
+                row.automation_key or row.trigger_type,
+                row.status,
+                why(row),
+                row.retry_count,
+                show_instant(row.created_at),
+                show_span(row.started_at, row.ended_at),
+            )
+            for row in rows
+        ),
+    )
+
+
+def why(row: RunSummary) -> str:
+    """Say in a word or a line why a run stands where it stands."""
+    if row.skip_reason:
+        return f"skipped: {row.skip_reason}"
+    if row.error is None or row.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED):
+        return ""
+    position = row.error.get("position")
+    where = f" at action {position}" if position else ""
+    return f"{row.error['code']}{where}"
+
+
+def _print_head(detail: RunDetail) -> None:
+    run = detail.run
+    facts: dict[str, Any] = {
+        "run": run.id,
+        "automation": f"{run.automation_name} ({run.automation_key})",
+        "status": run.status,
+        "why": why(run),
+        "error": run.error["message"] if run.error else "",
+        "trigger": run.trigger_type,
+        "retries": run.retry_count,
+        "next attempt": show_instant(run.next_attempt_at),
+        "stop asked": run.stop_reason,
+        "depth": run.depth,
+        "root run": run.root_run_id if run.root_run_id != run.id else "",
+        "created": show_instant(run.created_at),
+        "started": show_instant(run.started_at),
+        "ended": show_instant(run.ended_at),
+        "input": show_json(detail.input),
+        "output": show_json(detail.output) if detail.output else "",
+    }
+    for name, value in facts.items():
+        if value not in ("", None):
+            print_line(f"{name:<12}  {value}")
+
+
+def _print_actions(detail: RunDetail) -> None:
+    print_line("\nfinished actions", "bold")
+    print_table(
+        ("", "TYPE", "TOOK", "OUTPUT"),
+        (
+            (row.position, row.type, show_span(row.started_at, row.ended_at), show_json(row.output))
+            for row in detail.actions
+        ),
+    )
+
+
+def _print_attempts(detail: RunDetail) -> None:
+    print_line("\nattempts", "bold")
+    print_table(
+        ("", "OUTCOME", "CODE", "ACTION", "MESSAGE", "ENDED"),
+        (
+            (number, row.outcome, row.code, row.position, row.message, show_instant(row.ended_at))
+            for number, row in enumerate(detail.attempts, start=1)
+        ),
+    )
+
+
+def _print_logs(logs: Sequence[LogRow]) -> None:
+    print_line("\nlog", "bold")
+    print_table(
+        ("AT", "LEVEL", "MESSAGE", ""),
+        (
+            (show_instant(row.at), row.level, row.message, show_json(row.data) if row.data else "")
+            for row in logs
+        ),
+    )

@@ -1,0 +1,120 @@
+"""`knockon tail`: the log of runs as it is written."""
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from knockon.cli.connections import opened_database
+from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.output import STYLES, Form, console, print_json_line, show, show_instant, show_json
+from shared.db.engine import Database
+from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
+from shared.process import StopFlag
+from shared.services.automations import find_automation
+from shared.time.clock import SystemClock
+
+POLL_S: Final = 0.25
+PAGE: Final = 500
+LINES_BEFORE: Final = 10
+
+_SPAN: Final = re.compile(r"(\d{1,6})(ms|s|m|h|d)")
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_span(text: str) -> timedelta:
+    """Read a stretch of time such as 90s, 10m, 24h or 7d."""
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no stretch of time; write 90s, 10m, 24h or 7d")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@dataclass(frozen=True, slots=True)
+class TailOptions:
+    """Which lines, and whether to wait for more."""
+
+    automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
+    run: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Only this run's.")] = None
+    level: Annotated[str | None, typer.Option(help="Only this level and worse: info, warning, error.")] = None
+    since: Annotated[
+        timedelta | None, typer.Option(parser=parse_span, metavar="10m", help="Begin so far back.")
+    ] = None
+    no_follow: Annotated[bool, typer.Option("--no-follow", help="End with the last line there is.")] = False
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the top."""
+    app.command("tail")(tail)
+
+
+@takes(TailOptions)
+def tail(options: TailOptions) -> None:
+    """Print the log of runs, the last lines first, then each new one; Ctrl-C ends it."""
+    if options.level is not None and options.level not in LEVELS:
+        raise typer.BadParameter(f"--level is one of {', '.join(LEVELS)}")
+    stop = StopFlag()
+    stop.listen()
+    with opened_database() as database:
+        query = _query(database, options)
+        cursor = _print_backlog(database, query, options)
+        while not (options.no_follow or stop.wait(POLL_S)):
+            cursor = _print_new(database, query, cursor, options.output)
+
+
+def _query(database: Database, options: TailOptions) -> LogQuery:
+    automation_id = None
+    if options.automation is not None:
+        with database.read() as conn:
+            automation_id = find_automation(conn, options.workspace, options.automation).id
+    since = SystemClock().now() - options.since if options.since else None
+    return LogQuery(options.workspace, automation_id, options.run, options.level, since)
+
+
+def _print_backlog(database: Database, query: LogQuery, options: TailOptions) -> LogCursor | None:
+    """Print what is there already; give the place to go on from."""
+    if options.since is not None or options.run is not None:
+        return _print_new(database, query, None, options.output)
+    with database.read() as conn:
+        end = log_end(conn, query.workspace_id)
+        rows = newest_logs(conn, query, most=LINES_BEFORE)
+    _print(rows, options.output)
+    return max(filter(None, (end, *(row.cursor for row in rows))), default=None)
+
+
+def _print_new(
+    database: Database, query: LogQuery, cursor: LogCursor | None, output: Form
+) -> LogCursor | None:
+    """Print all that follows the cursor; give the place to go on from, past the lines that were left out."""
+    with database.read() as conn:
+        end = log_end(conn, query.workspace_id)
+    while True:
+        with database.read() as conn:
+            rows = logs_after(conn, query, cursor, most=PAGE)
+        _print(rows, output)
+        cursor = rows[-1].cursor if rows else cursor
+        if len(rows) < PAGE:
+            return max(filter(None, (cursor, end)), default=None)
+
+
+def _print(rows: Iterable[LogRow], output: Form) -> None:
+    for row in rows:
+        if output is Form.JSON:
+            document = asdict(row)
+            document.pop("cursor")
+            print_json_line(document)
+            continue
+        line = Text(show_instant(row.at), "dim")
+        line.append(f"  {row.level:<7}", STYLES.get(row.level, "not dim default"))
+        line.append(f"  {row.automation_key or '-'}  {row.run_id or '-'}  ", "not dim default")
+        line.append(show(row.message), "not dim bold")
+        line.append(show(f"  {show_json(row.data)}" if row.data else ""), "not dim default")
+        console(sys.stdout).print(line, soft_wrap=True)
+    sys.stdout.flush()

@@ -1,0 +1,98 @@
+"""Events as lines of JSON, one object a line with the fields of a stream entry, made into drafts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+
+from knockon.client import PIPELINE_SIZE, EventDraft, Publisher
+from shared.errors import BadEvent
+from shared.ids import new_id
+from shared.model.event_fields import parse_instant
+from shared.model.events import decode_entry
+
+FIELDS: Final = frozenset({"type", "workspaceId", "payload", "id", "occurredAt", "source"})
+PLACE: Final = "1-1"
+
+
+class BadLine(BadEvent):
+    """One line is no event; the lines before it are published."""
+
+
+def publish_lines(publisher: Publisher, lines: Iterable[str], workspace_id: str) -> Iterator[int]:
+    """Publish the events of `lines` in sets, and give after each set how many are on the stream in all.
+
+    Events that name no workspace go to `workspace_id`. Empty lines are passed over. Raises BadLine with the
+    number of the first bad line once those before it are published, PublishError if Redis does not confirm.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    sent = 0
+    while batch := list(islice(numbered, PIPELINE_SIZE)):
+        drafts, fault = _drafts(batch, workspace_id)
+        publisher.publish_many(drafts)
+        sent += len(drafts)
+        yield sent
+        if fault is not None:
+            raise fault
+
+
+def read_event(fields: Mapping[str, Any], workspace_id: str) -> EventDraft:
+    """Make a draft of one event's fields. Raises BadEvent with the field at fault, as the engine would."""
+    if unknown := fields.keys() - FIELDS:
+        raise BadEvent(min(unknown), f"is unknown; known are {', '.join(sorted(FIELDS))}")
+    texts = {name: fields.get(name) for name in ("type", "id", "source", "occurredAt")}
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise BadEvent(name, "must be text")
+    draft = EventDraft(
+        type=texts["type"] or "",
+        workspace_id=str(fields.get("workspaceId", workspace_id)),
+        payload=fields.get("payload", {}),
+        id=texts["id"] or new_id(),
+        occurred_at=_instant(texts["occurredAt"]),
+        source=texts["source"],
+    )
+    _check(draft, texts["occurredAt"])
+    return draft
+
+
+def _drafts(batch: Iterable[tuple[int, str]], workspace_id: str) -> tuple[list[EventDraft], BadLine | None]:
+    drafts: list[EventDraft] = []
+    for number, line in batch:
+        try:
+            drafts.append(read_event(_object(line), workspace_id))
+        except BadEvent as error:
+            return drafts, BadLine(f"line {number}: {error.field}", error.reason)
+    return drafts, None
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadEvent("event", f"is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadEvent("event", "must be a JSON object")
+    return found
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return parse_instant(text) if text else None
+    except ValueError as error:
+        raise BadEvent("occurredAt", str(error)) from error
+
+
+def _check(draft: EventDraft, occurred_at: str | None) -> None:
+    """Raise BadEvent for what the engine would refuse at its door."""
+    given = {
+        "type": draft.type,
+        "workspaceId": draft.workspace_id,
+        "payload": orjson.dumps(draft.payload).decode(),
+        "id": draft.id,
+        "source": draft.source,
+        "occurredAt": occurred_at,
+    }
+    decode_entry(PLACE, {name.encode(): value.encode() for name, value in given.items() if value})

@@ -1,0 +1,41 @@
+"""Where Redis and SQL are: what the settings name, else the embedded ones in the data folder."""
+
+from pathlib import Path
+from typing import Final
+
+from knockon.embedded import find_redis
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+DATABASE_FILE: Final = "knockon.db"
+
+
+def database_url(settings: Settings) -> str:
+    """Name the database: DATABASE_URL, else a file in the data folder."""
+    return settings.database_url or f"sqlite:///{settings.data_dir / DATABASE_FILE}"
+
+
+def redis_url(settings: Settings) -> str:
+    """Name the Redis: REDIS_URL, else the one that `knockon up` runs. Raises ConfigError if none runs."""
+    if settings.redis_url is not None:
+        return settings.redis_url
+    running = find_redis(settings.data_dir)
+    if running is None:
+        raise ConfigError(
+            f"REDIS_URL is not set and no Redis runs in {settings.data_dir}; start it with: knockon up"
+        )
+    return running.url
+
+
+def with_servers(settings: Settings) -> Settings:
+    """Give the settings with both addresses filled in, as the processes need them."""
+    return settings.model_copy(
+        update={"redis_url": redis_url(settings), "database_url": database_url(settings)}
+    )
+
+
+def check_database_file(settings: Settings) -> None:
+    """Raise ConfigError if the database is the embedded file and nobody has made it yet."""
+    path: Path = settings.data_dir / DATABASE_FILE
+    if settings.database_url is None and not path.exists():
+        raise ConfigError(f"there is no database in {settings.data_dir} yet; make it with: knockon up")

@@ -1,0 +1,141 @@
+"""Everything at once: servers of our own where none are named, the database in shape, all supervised."""
+
+import fcntl
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from knockon.cli.connections import caller, user_name
+from knockon.cli.options import DEFAULT_WORKSPACE
+from knockon.cli.output import print_line, show
+from knockon.embedded import start_redis
+from knockon.examples import AUTOMATIONS
+from knockon.servers import database_url
+from knockon.supervisor import Spec, Supervisor
+from shared.db.engine import migrate, open_database
+from shared.db.reads import workspace_ids
+from shared.errors import ConfigError
+from shared.process import StopFlag
+from shared.services.workspaces import MadeKey, create_workspace
+from shared.settings import LogFormat, Settings
+from shared.time.clock import SystemClock
+
+LOCK_FILE: Final = "up.lock"
+_WRITING: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many processes of the kinds that there may be several of."""
+
+    workers: int
+    matchers: int
+
+    def specs(self) -> list[Spec]:
+        """List all processes with the names that stand before their lines."""
+        matchers = [Spec(f"matcher-{number}", "matcher") for number in range(1, self.matchers + 1)]
+        workers = [Spec(f"worker-{number}", "worker") for number in range(1, self.workers + 1)]
+        return [*matchers, *workers, Spec("scheduler", "scheduler"), Spec("watchdog", "watchdog")]
+
+
+def run_up(settings: Settings, counts: Counts) -> None:
+    """Start everything and keep it running until SIGINT or SIGTERM.
+
+    Raises ConfigError if another `up` runs on the same data folder.
+    """
+    stop = StopFlag()
+    stop.listen()
+    with only_one(settings.data_dir), served(settings) as environment:
+        key = prepare_database(settings)
+        supervisor = Supervisor(counts.specs(), environment, SystemClock(), say)
+        _greet(settings, key)
+        try:
+            supervisor.run(stop)
+        finally:
+            print_line("stopping")
+            supervisor.stop(settings.shutdown_grace_s)
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Hold the data folder. Raises ConfigError while another process does."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (data_dir / LOCK_FILE).open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"knockon runs in {data_dir} already; stop it, or set KNOCKON_DATA_DIR to another folder"
+            ) from error
+        yield
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[dict[str, str]]:
+    """Have both servers run; give the environment that leads there. Ours is stopped at the end."""
+    redis = None if settings.redis_url else start_redis(settings.data_dir)
+    environment = {
+        "REDIS_URL": redis.url if redis else settings.redis_url or "",
+        "DATABASE_URL": database_url(settings),
+        "KNOCKON_DATA_DIR": str(settings.data_dir),
+    }
+    if settings.log_format is LogFormat.AUTO and sys.stderr.isatty():
+        environment["LOG_FORMAT"] = LogFormat.CONSOLE.value
+    try:
+        yield environment
+    finally:
+        if redis is not None:
+            redis.stop()
+
+
+def prepare_database(settings: Settings) -> MadeKey | None:
+    """Migrate the database; give the first key if there was no workspace and one was made."""
+    url = database_url(settings)
+    migrate(url)
+    database = open_database(url, pool_size=1)
+    try:
+        with database.read() as conn:
+            if workspace_ids(conn, most=1):
+                return None
+        owner = f"{user_name()}@localhost"
+        return create_workspace(database, SystemClock(), caller(DEFAULT_WORKSPACE), owner)
+    finally:
+        database.dispose()
+
+
+def say(name: str, line: str) -> None:
+    """Print one line of a process under its name; a closed terminal is no reason to stop listening to it."""
+    with _WRITING:
+        try:
+            sys.stdout.write(f"{name:<10} | {show(line)}\n")
+            sys.stdout.flush()
+        except OSError:
+            return
+
+
+def command_name(settings: Settings) -> str:
+    """Give what a person types to reach this very command and deployment from the same folder."""
+    program = Path(sys.argv[0])
+    on_path = shutil.which("knockon")
+    name = "knockon"
+    if program.name == "knockon" and (on_path is None or not Path(on_path).samefile(program)):
+        name = os.path.relpath(program)
+    default = Settings.model_fields["data_dir"].get_default()
+    is_default = settings.data_dir == Path(default).absolute()
+    return name if is_default else f"KNOCKON_DATA_DIR={settings.data_dir} {name}"
+
+
+def _greet(settings: Settings, key: MadeKey | None) -> None:
+    name = command_name(settings)
+    if key is not None:
+        print_line(f"workspace {DEFAULT_WORKSPACE} is made; its key, shown only this once: {key.text}")
+    print_line(f"knockon is up in {settings.data_dir}; Ctrl-C stops it. Try in another terminal:")
+    print_line(f"    {name} apply -f {os.path.relpath(AUTOMATIONS)}")
+    print_line(f'    {name} publish order.placed --payload \'{{"orderId": 7, "total": 120}}\'')
+    print_line(f"    {name} tail")

@@ -1,0 +1,60 @@
+"""Keys of the API beyond their making: what there is, and their end."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection
+
+from shared.db.sql import sql
+from shared.db.types import must_instant, read_instant, read_json, write_instant
+
+LIST_KEYS: Final = sql(
+    """
+    SELECT r.id, r.name, r.last4, r.scopes, r.created_at, r.last_used_at, r.revoked_at FROM api_keys r
+    WHERE r.workspace_id = :workspace_id ORDER BY r.id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySummary:
+    """A key as people see it."""
+
+    id: str
+    name: str
+    last4: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+def list_api_keys(conn: Connection, workspace_id: str) -> list[KeySummary]:
+    """Give a workspace's keys, revoked ones too, oldest first."""
+    return [
+        KeySummary(
+            id=row.id,
+            name=row.name,
+            last4=row.last4,
+            scopes=tuple(read_json(row.scopes)),
+            created_at=must_instant(row.created_at),
+            last_used_at=read_instant(row.last_used_at),
+            revoked_at=read_instant(row.revoked_at),
+        )
+        for row in LIST_KEYS.run(conn, {"workspace_id": workspace_id})
+    ]
+
+
+REVOKE_KEY: Final = sql(
+    """
+    UPDATE api_keys SET revoked_at = COALESCE(revoked_at, :now)
+    WHERE id = :id AND workspace_id = :workspace_id
+    """
+)
+
+
+def revoke_api_key(conn: Connection, workspace_id: str, key_id: str, *, now: datetime) -> bool:
+    """End a key; False when the workspace has none with this id. A second call changes nothing."""
+    values = {"id": key_id, "workspace_id": workspace_id, "now": write_instant(now)}
+    return REVOKE_KEY.run(conn, values).rowcount == 1
