@@ -83,15 +83,21 @@ class AfterCommit:
         outbox = [entry for batch in batches for entry in batch.outbox]
         for _ in range(TRIES):
             try:
-                self._send(batches, outbox)
+                sent = self._send(batches, outbox)
             except REDIS_ERRORS as error:
                 log.warning("after_commit_failed", error=type(error).__name__)
                 threading.Event().wait(PAUSE_S)
             else:
-                self._mark(outbox)
+                self._mark(sent)
                 return
+        log.warning("after_commit_left_to_watchdog", outbox=len(outbox))
 
-    def _send(self, batches: Sequence[Written], outbox: Sequence[OutboxEntry]) -> None:
+    def _send(self, batches: Sequence[Written], outbox: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+        """Send everything at once and give the events that are on the stream now.
+
+        What Redis refuses (it is full, or a key is of another kind) is left to the watchdog: a repeat would
+        send the rest a second time.
+        """
         parts = self._parts
         passed(FaultPoint.OUTBOX_BEFORE_EMIT)
         with parts.redis.pipeline(transaction=False) as pipe:
@@ -100,8 +106,12 @@ class AfterCommit:
             for key, amount in self._counts(batches).items():
                 pipe.incrby(key, amount)
             self._wake(pipe, batches)
-            pipe.execute()
+            answers = pipe.execute(raise_on_error=False)
         passed(FaultPoint.OUTBOX_AFTER_EMIT)
+        refused = [answer for answer in answers if isinstance(answer, Exception)]
+        if refused:
+            log.warning("after_commit_refused", commands=len(refused), error=str(refused[0])[:200])
+        return [entry for entry, answer in zip(outbox, answers, strict=False) if isinstance(answer, bytes)]
 
     def _wake(self, pipe: PipelinePort, batches: Sequence[Written]) -> None:
         passed(FaultPoint.RETRY_BEFORE_SCHEDULE)

@@ -22,7 +22,7 @@ from pipeline.journal import Journal
 from pipeline.parts import Parts
 from pipeline.perform import Performer
 from pipeline.verdicts import Record, Standing, Verdict
-from shared.model.runs import Failed, HandedBack, LogLine, Outcome, RunError
+from shared.model.runs import Claim, Failed, HandedBack, LogLine, Outcome, RunError
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ class ThreadStage:
         if not self.crew.held.act(self.held, step, deadline.at):
             raise GivenUp
         performed = self.crew.performer.perform(step, scope, deadline)
-        if not self.crew.held.acted(self.held):
+        if not self.crew.held.resume(self.held, Phase.ACTING):
             raise GivenUp
         return performed
 
@@ -84,7 +84,8 @@ class Crew:
         self._noted = noted
         self._ready: queue.SimpleQueue[HeldRun] = queue.SimpleQueue()
         self._monitor = threading.Thread(target=self._watch, name="monitor", daemon=True)
-        self._abandoned = 0
+        self._abandoned: set[Claim] = set()
+        self._counting = threading.Lock()
 
     def start(self) -> None:
         """Start the monitor and the threads."""
@@ -101,7 +102,9 @@ class Crew:
         if not self._monitor.is_alive():
             return "the monitor of deadlines died"
         most = ABANDONED_PER_PERMIT * self.parts.settings.automations_worker_concurrency
-        return f"{self._abandoned} threads hang past their deadlines" if self._abandoned > most else None
+        with self._counting:
+            hanging = len(self._abandoned)
+        return f"{hanging} threads hang past their deadlines" if hanging > most else None
 
     def finish(self, held: HeldRun, record: Record) -> None:
         """Hand a run's last record over; the run is let go when it is written.
@@ -110,7 +113,7 @@ class Crew:
         """
 
         def settled(verdict: Verdict) -> None:
-            self.held.drop(held.run.claim.run_id)
+            self.held.drop(held.run.claim)
             tell(record, verdict)
 
         self.journal.hand_over(record, settled)
@@ -128,17 +131,19 @@ class Crew:
     def _work(self) -> None:
         while True:
             held = self._ready.get()
-            if not self.held.begin(held):
+            if not self.held.resume(held, Phase.WAITING):
                 continue
             started = self.parts.clock.monotonic()
             try:
                 self._live(held)
             except GivenUp:
-                self._abandoned -= 1
-                return
+                with self._counting:
+                    self._abandoned.discard(held.run.claim)
+                return  # its place is taken, or the process ends
             except Exception as error:  # a fault of ours must end in a row, not in a run that nobody drives
                 log.exception("run_thread_failed", run_id=held.run.claim.run_id)
-                self.finish(held, broken(held, error, self.parts.clock.now()))
+                if self.held.leave(held, Phase.BETWEEN) or self.held.leave(held, Phase.ACTING):
+                    self.finish(held, broken(held, error, self.parts.clock.now()))
             self._noted(self.parts.clock.monotonic() - started)
 
     def _live(self, held: HeldRun) -> None:
@@ -153,20 +158,21 @@ class Crew:
             except StopIteration:
                 record = None
         if record is None:
-            self.held.drop(held.run.claim.run_id)
+            self.held.drop(held.run.claim)
         elif self.held.leave(held, Phase.BETWEEN):
             self.finish(held, record)
 
     def _watch(self) -> None:
         while not self.ending.wait(MONITOR_EVERY_S) or len(self.held):
-            for held in self.held.overdue(self.parts.clock.monotonic() - MARGIN_S):
-                if held.step is not None and self.held.leave(held, Phase.ACTING):
+            for held in self.held.leave_overdue(self.parts.clock.monotonic() - MARGIN_S):
+                if held.step is not None:
                     self._abandon(held, held.step)
             if self.ending.is_set():
                 threading.Event().wait(MONITOR_EVERY_S)
 
     def _abandon(self, held: HeldRun, step: Step) -> None:
-        self._abandoned += 1
+        with self._counting:
+            self._abandoned.add(held.run.claim)
         self._add_thread()
         log.warning("action_abandoned", run_id=held.run.claim.run_id, type=step.action.type)
         found = Classification(

@@ -178,21 +178,20 @@ def _perform(step: Step, stage: Stage, story: _Story) -> Record:
     if isinstance(performed.result, ActionFailed):
         return step.failed(performed.result.found, now, lines)
     done = performed.result
+    refused = _refusal(step, now, lines)
     lines = (*lines, step.line("done", now, None))
     outcome: Outcome | None = None
     if step.action.position == len(step.plan.actions):
         outcome = Succeeded(None, _outputs({**story.outputs, done.position: done.output}))
         lines = (*lines, *closing_lines(outcome, now))
     own = frozenset(str(output["event_id"]) for output in story.outputs.values() if "event_id" in output)
-    return step.record(
-        now, logs=lines, done=done, outcome=outcome, refused=_refusal(step, now), own_events=own
-    )
+    return step.record(now, logs=lines, done=done, outcome=outcome, refused=refused, own_events=own)
 
 
-def _refusal(step: Step, at: datetime) -> Callable[[ActionError], Record]:
+def _refusal(step: Step, at: datetime, lines: tuple[LogLine, ...]) -> Callable[[ActionError], Record]:
     def refused(error: ActionError) -> Record:
         found = Classification(isinstance(error, RetryableError), error.code, error.message)
-        return step.failed(found, at)
+        return step.failed(found, at, lines)
 
     return refused
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pipeline.verdicts import Record
 from shared.db.outbox import OutboxEntry
 from shared.db.people import Notice
-from shared.errors import BadEvent, FatalError
+from shared.errors import ActionError, BadEvent, FatalError
 from shared.ids import new_id
 from shared.model.effects import CreateSubject, Effect, Emit, Notify, UpdateSubject
 from shared.model.events import Context, Event, EventDraft, encode_fields, event_from_json
@@ -49,6 +49,15 @@ class Book:
     notices: list[Notice] = field(default_factory=list)
     outbox: list[OutboxEntry] = field(default_factory=list)
 
+    def copy(self) -> "Book":
+        """Give the book as it stands, for `restore`."""
+        return Book(dict(self.subjects), self.now, dict(self.changed), list(self.notices), list(self.outbox))
+
+    def restore(self, before: "Book") -> None:
+        """Take back what was entered since the copy."""
+        self.subjects, self.changed = before.subjects, before.changed
+        self.notices, self.outbox = before.notices, before.outbox
+
 
 def subjects_of(record: Record, kind: type[UpdateSubject | CreateSubject]) -> list[SubjectKey]:
     """Name the subjects that a record's effects change, or make, so that they can be locked first."""
@@ -65,9 +74,14 @@ def apply_effects(record: Record, done: ActionDone, book: Book) -> Mapping[str, 
 
     Raises FatalError when one is not possible any more; then none of them is in the book.
     """
+    before = book.copy() if len(done.effects) > 1 else book
     output = dict(done.output)
     for effect in done.effects:
-        output |= _apply(effect, record, book)
+        try:
+            output |= _apply(effect, record, book)
+        except ActionError:
+            book.restore(before)
+            raise
     return output
 
 

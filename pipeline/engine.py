@@ -3,7 +3,6 @@
 Claims handles' runs, drives them, and hands back what it cannot finish.
 """
 
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -32,7 +31,6 @@ FIRST_RUN_S: Final = 0.05
 WEIGHT: Final = 0.1
 REPEAT_AFTER: Final = timedelta(seconds=2)
 FLUSH_S: Final = 5.0
-ROOM_POLL_S: Final = 0.005
 
 
 class Engine:
@@ -57,15 +55,11 @@ class Engine:
 
     def window(self) -> int:
         """Give how many runs the next claim may take; 0 when there is no room."""
-        permits = self._parts.settings.automations_worker_concurrency
-        extra = min(EXTRA_MAX, int(permits * EXTRA_S / max(self._average_s, 0.001)))
-        return max(0, permits + extra - self._held.count_busy())
+        return max(0, self._busy_most() - self._held.count_busy())
 
     def wait_for_room(self, timeout_s: float) -> None:
         """Wait until `window` is above 0, or the time is over."""
-        deadline = self._parts.clock.monotonic() + timeout_s
-        while self.window() == 0 and self._parts.clock.monotonic() < deadline:
-            threading.Event().wait(ROOM_POLL_S)
+        self._held.wait_busy_below(self._busy_most(), timeout_s)
 
     def take(self, run_ids: Sequence[str]) -> None:
         """Claim what can be claimed of these runs and start it; local runs are driven before it returns.
@@ -135,6 +129,10 @@ class Engine:
         claimed = claim_runs(conn, run_ids, lessee)
         plans = self._plans.current(conn, (run.automation_id for run in claimed)) if claimed else {}
         return [HeldRun(run, plans[run.automation_id]) for run in claimed]
+
+    def _busy_most(self) -> int:
+        permits = self._parts.settings.automations_worker_concurrency
+        return permits + min(EXTRA_MAX, int(permits * EXTRA_S / max(self._average_s, 0.001)))
 
     def _note_time(self, took_s: float) -> None:
         self._average_s += WEIGHT * (took_s - self._average_s)

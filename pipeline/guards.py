@@ -15,6 +15,8 @@ def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeede
     """Say how the run ends without acting, or None when it may act."""
     if plan.state.is_deleted:
         return _failed("AUTOMATION_DELETED", "the automation was deleted")
+    if run.stop_reason is not None:
+        return _failed(run.stop_reason, "stopped before its next action")
     if plan.state.status is not AutomationStatus.ACTIVE and not run.finished and run.retry_count == 0:
         return Succeeded(SkipReason.INACTIVE, {})
     if event.context is not None and event.context.automation_id == run.automation_id:

@@ -40,24 +40,27 @@ class HeldRuns:
     def __init__(self) -> None:
         """Hold nothing yet."""
         self._lock: Final = threading.Lock()
-        self._held: dict[str, HeldRun] = {}
+        self._held: dict[Claim, HeldRun] = {}
         self._changed = threading.Condition(self._lock)
 
     def add(self, held: Iterable[HeldRun]) -> None:
         """Enter runs that were just claimed."""
         with self._lock:
             for each in held:
-                self._held[each.run.claim.run_id] = each
+                self._held[each.run.claim] = each
 
-    def drop(self, run_id: str) -> None:
-        """Forget a run: its outcome is with the journal, or it was taken over."""
+    def drop(self, claim: Claim) -> None:
+        """Forget a claim: its outcome is written, or it was taken over, perhaps by a later one of ours."""
         with self._lock:
-            self._held.pop(run_id, None)
+            self._held.pop(claim, None)
             self._changed.notify_all()
 
-    def begin(self, held: HeldRun) -> bool:
-        """Note that a thread took the run up; False where it was handed back meanwhile."""
-        return self._to(held, Phase.BETWEEN, frozenset({Phase.WAITING}))
+    def resume(self, held: HeldRun, origin: Phase) -> bool:
+        """Note that a thread has the run between actions now: it took the run up, or an action ended.
+
+        False where somebody took the run away meanwhile.
+        """
+        return self._to(held, Phase.BETWEEN, origin)
 
     def act(self, held: HeldRun, step: Step, deadline_at: float) -> bool:
         """Note that an action begins and by when it must end (monotonic seconds)."""
@@ -67,19 +70,16 @@ class HeldRuns:
             held.phase, held.step, held.deadline_at = Phase.ACTING, step, deadline_at
             return True
 
-    def acted(self, held: HeldRun) -> bool:
-        """Note that an action ended; False where somebody gave it up meanwhile."""
-        return self._to(held, Phase.BETWEEN, frozenset({Phase.ACTING}))
-
     def leave(self, held: HeldRun, origin: Phase) -> bool:
         """Take a run away from where it is; True makes the caller the owner of its last record."""
-        return self._to(held, Phase.LEAVING, frozenset({origin}))
+        return self._to(held, Phase.LEAVING, origin)
 
-    def _to(self, held: HeldRun, phase: Phase, origins: frozenset[Phase]) -> bool:
+    def _to(self, held: HeldRun, phase: Phase, origin: Phase) -> bool:
         with self._lock:
-            if held.phase not in origins:
+            if held.phase is not origin:
                 return False
             held.phase = phase
+            self._changed.notify_all()
             return True
 
     def claims(self) -> list[Claim]:
@@ -92,12 +92,16 @@ class HeldRuns:
         with self._lock:
             return [held for held in self._held.values() if held.phase is phase]
 
-    def overdue(self, now: float) -> list[HeldRun]:
-        """Give the runs whose action should have ended before `now` (monotonic seconds)."""
+    def leave_overdue(self, now: float) -> list[HeldRun]:
+        """Take away the runs whose action should have ended before `now` (monotonic seconds)."""
         with self._lock:
-            return [
+            overdue = [
                 held for held in self._held.values() if held.phase is Phase.ACTING and held.deadline_at < now
             ]
+            for held in overdue:
+                held.phase = Phase.LEAVING
+            self._changed.notify_all()
+            return overdue
 
     def wait_empty(self, timeout_s: float) -> bool:
         """Wait until nothing is held; False when the time is over first."""
@@ -110,9 +114,18 @@ class HeldRuns:
         Those whose last record is handed over do not.
         """
         with self._lock:
-            return sum(held.phase is not Phase.LEAVING for held in self._held.values())
+            return _count_busy(self._held.values())
+
+    def wait_busy_below(self, most: int, timeout_s: float) -> bool:
+        """Wait until fewer than `most` runs are busy; False when the time is over first."""
+        with self._lock:
+            return self._changed.wait_for(lambda: _count_busy(self._held.values()) < most, timeout_s)
 
     def __len__(self) -> int:
         """Count the held runs."""
         with self._lock:
             return len(self._held)
+
+
+def _count_busy(held: Iterable[HeldRun]) -> int:
+    return sum(each.phase is not Phase.LEAVING for each in held)

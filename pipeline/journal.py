@@ -24,7 +24,7 @@ from pipeline.recording import Written, write_batch
 from pipeline.renewal import Renewal
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
 from shared.db.faults import DATA_FAULTS, is_data_fault
-from shared.db.history import recorded
+from shared.db.history import Recorded, WrittenLine, recorded
 from shared.errors import KnockonError
 from shared.faults import FaultPoint, passed
 from shared.model.runs import Failed, LogLine, RunError
@@ -144,24 +144,35 @@ class Journal:
         ticket = tickets[0]
         log.error("record_unwritable", run_id=ticket.record.run.claim.run_id, error=type(error).__name__)
         try:
-            self._commit([Ticket(_unrecordable(ticket.record, error))])
+            self._after.add(self._commit([Ticket(_unrecordable(ticket.record, error))]))
         except (*DATA_FAULTS, KnockonError) as second:
             log.error("run_left_to_its_lease", error=type(second).__name__)
         ticket.settle(Verdict(Standing.ENDED))
 
 
 def _already(conn: Connection, records: Sequence[Record]) -> dict[int, Verdict]:
-    """Find the records that are there, by their place in the batch: my attempt, or my checkpoint."""
-    attempts, actions = recorded(conn, {record.run.claim for record in records})
-    found: dict[int, Verdict] = {}
-    for at, record in enumerate(records):
-        if record.run.claim in attempts or (record.done and _checkpoint(record) in actions):
-            found[at] = Verdict(Standing.WRITTEN, record.done.output if record.done else {})
-    return found
+    """Find the records that are there, by their place in the batch."""
+    lines = [line for record in records if (line := _only_line(record))]
+    found = recorded(conn, {record.run.claim for record in records}, lines)
+    verdicts = ((at, _verdict(record, found)) for at, record in enumerate(records))
+    return {at: verdict for at, verdict in verdicts if verdict is not None}
 
 
-def _checkpoint(record: Record) -> tuple[str, int]:
-    return record.run.claim.run_id, record.done.position if record.done else 0
+def _verdict(record: Record, found: Recorded) -> Verdict | None:
+    """Say what became of a record that is there: by its checkpoint, its attempt, or its first line."""
+    run_id = record.run.claim.run_id
+    if record.done is not None and (run_id, record.done.position) in found.actions:
+        return Verdict(Standing.WRITTEN, found.actions[run_id, record.done.position])
+    if record.run.claim in found.attempts:
+        return Verdict(Standing.WRITTEN if record.outcome is not None else Standing.ENDED)
+    return Verdict(Standing.WRITTEN) if _only_line(record) in found.lines else None
+
+
+def _only_line(record: Record) -> WrittenLine | None:
+    """Name a record that is nothing but log lines by the first of them."""
+    if record.done is not None or record.outcome is not None or not record.logs:
+        return None
+    return record.run.claim.run_id, record.logs[0].message, record.logs[0].at
 
 
 def _unrecordable(record: Record, error: Exception) -> Record:

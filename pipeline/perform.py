@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 
 from executors.classify import classify_error
 from executors.contract import ActionResult, RunContext
@@ -13,12 +14,16 @@ from executors.deadline import Deadline
 from executors.registry import executor_for
 from pipeline.drive import ActionFailed, Performed, Step
 from pipeline.parts import Parts
+from shared.db.engine import is_outage
 from shared.db.subjects import find_subject
+from shared.errors import RetryableError
 from shared.faults import FaultPoint, passed
 from shared.model.runs import ActionDone, LogLine
 from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
 from shared.model.subjects import data, subject_of
 from shared.rules.rendering import render_config
+
+SQL_AWAY: Final = "DB_TRANSIENT_08006"
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +85,11 @@ class Performer:
         ref = subject_of(step.event) if step.plan.reads_subject else None
         if ref is None:
             return {}
-        with self.parts.database.read() as conn:
-            row = find_subject(conn, step.run.workspace_id, ref.type, ref.id)
+        try:
+            with self.parts.database.read() as conn:
+                row = find_subject(conn, step.run.workspace_id, ref.type, ref.id)
+        except DBAPIError as error:
+            if is_outage(error):
+                raise RetryableError(SQL_AWAY, "the subject could not be read: SQL is away") from error
+            raise
         return {} if row is None else {"subject": {**data(row), "type": ref.type, "id": ref.id}}

@@ -14,7 +14,9 @@ from shared.db.automations import AutomationRow, AutomationState, automation_sta
 from shared.errors import DefinitionError
 from shared.model.actions import ActionConfig
 from shared.model.automation import AutomationStatus, parse_definition
+from shared.model.templated import walk_texts
 from shared.rules.conditions import compile_conditions
+from shared.rules.templates import has_template
 from shared.settings import Settings
 
 KEPT: Final = 10_000
@@ -51,10 +53,11 @@ GONE: Final = AutomationState(version=0, status=AutomationStatus.ARCHIVED, is_de
 class Plans:
     """Compiled automations of this process, the newest versions only."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Take the defaults for retries and timeouts from the settings."""
+    def __init__(self, settings: Settings, kept: int = KEPT) -> None:
+        """Take the defaults for retries and timeouts from the settings; remember `kept` plans at most."""
         self._retries = settings.auto_run_max_retries
         self._timeout = timedelta(milliseconds=settings.action_timeout_ms)
+        self._kept_most = kept
         self._kept: dict[str, Plan] = {}
 
     def current(self, conn: Connection, automation_ids: Iterable[str]) -> dict[str, Plan]:
@@ -64,18 +67,21 @@ class Plans:
         """
         wanted = sorted(set(automation_ids))
         states = automation_states(conn, wanted)
-        stale = [found for found in wanted if not self._is_kept(found, states.get(found))]
+        plans = {
+            automation_id: kept
+            for automation_id in wanted
+            if (kept := self._kept.get(automation_id)) and kept.state == states.get(automation_id)
+        }
+        stale = [automation_id for automation_id in wanted if automation_id not in plans]
         rows = find_automations(conn, stale) if stale else {}
         for automation_id in stale:
-            self._keep(automation_id, self._compile(automation_id, rows.get(automation_id)))
-        return {automation_id: self._kept[automation_id] for automation_id in wanted}
-
-    def _is_kept(self, automation_id: str, state: AutomationState | None) -> bool:
-        kept = self._kept.get(automation_id)
-        return kept is not None and kept.state == state
+            plans[automation_id] = self._compile(automation_id, rows.get(automation_id))
+            self._keep(automation_id, plans[automation_id])
+        return plans
 
     def _keep(self, automation_id: str, plan: Plan) -> None:
-        if len(self._kept) >= KEPT:
+        self._kept.pop(automation_id, None)
+        if len(self._kept) >= self._kept_most:
             self._kept.pop(next(iter(self._kept)))
         self._kept[automation_id] = plan
 
@@ -104,9 +110,14 @@ class Plans:
             conditions=definition.conditions,
             holds=compile_conditions(definition.conditions),
             actions=actions,
-            reads_subject="subject." in str(row.definition.get("actions")),
+            reads_subject=_reads_subject(row.definition.get("actions")),
             fault=None,
         )
+
+
+def _reads_subject(actions: Any) -> bool:
+    """Tell whether a template may ask for the subject; one that only seems to costs a read."""
+    return any(has_template(text) and "subject" in text for _, text in walk_texts(actions))
 
 
 def _empty(automation_id: str, name: str, state: AutomationState, fault: str | None) -> Plan:

@@ -59,14 +59,16 @@ def drive_rounds(crew: Crew, runs: Sequence[HeldRun]) -> None:
     """Drive a set of local runs; returns when the last record of each is with the journal."""
     stage = RoundStage(crew)
     lives: list[tuple[HeldRun, Life, Verdict | None]] = [
-        (held, life(held.run, held.plan, stage), None) for held in runs if crew.held.begin(held)
+        (held, life(held.run, held.plan, stage), None)
+        for held in runs
+        if crew.held.resume(held, Phase.WAITING)
     ]
     while lives:
         waiting: list[tuple[HeldRun, Life, Ticket]] = []
         for held, story, verdict in lives:
             record = _advance(crew, held, story, verdict)
             if record is None:
-                crew.held.drop(held.run.claim.run_id)
+                crew.held.drop(held.run.claim)
             elif record.outcome is None:
                 waiting.append((held, story, crew.journal.hand_over(record)))
             elif crew.held.leave(held, Phase.BETWEEN):

@@ -10,6 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,20 +20,23 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.held import HeldRun, HeldRuns
+from pipeline.held import HeldRun, HeldRuns, Phase
 from pipeline.parts import Parts
 from shared.db.claims import lock_claims
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
 from shared.db.history import Attempt, RunLog, insert_attempts, insert_logs
 from shared.db.rescue import bury_runs, rescue_runs
+from shared.db.settle import release_runs
 from shared.model.executed import duration_ms
-from shared.model.runs import WORKER_CRASHED, LogLine, RunError
+from shared.model.runs import WORKER_CRASHED, Claim, ClaimedRun, HandedBack, LogLine, RunError
 from shared.redis_port import REDIS_ERRORS
 
 log = structlog.get_logger(__name__)
 
 ROOMS: Final = Path(__file__).resolve().parents[1]
 IN_CHILD: Final = "KNOCKON_SOLO"
+
+Follow = Callable[[], object]
 
 
 class Solo:
@@ -42,6 +48,7 @@ class Solo:
         self._held = held
         self._lock = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
+        self._ending = False
 
     def is_child(self) -> bool:
         """Tell whether this process is itself such a child."""
@@ -49,72 +56,106 @@ class Solo:
 
     def drive(self, held: HeldRun) -> None:
         """Start a child for the run, and a thread that waits for it."""
-        if self._held.begin(held):
+        if self._held.resume(held, Phase.WAITING):
             threading.Thread(target=self._watch, args=(held,), name="solo", daemon=True).start()
 
     def stop(self) -> None:
         """Ask every child to hand its run back."""
         with self._lock:
-            children = list(self._children)
-        for child in children:
-            child.terminate()
+            self._ending = True
+            for child in self._children:
+                child.terminate()
 
     def _watch(self, held: HeldRun) -> None:
-        claim = held.run.claim
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pipeline.solo_child", claim.run_id, str(claim.lease)],
-            env={**os.environ, "PYTHONPATH": str(ROOMS), IN_CHILD: "1"},
-        )
+        try:
+            code = self._wait_for(held.run.claim)
+            if code == -signal.SIGTERM and self._ending:
+                self._write(partial(self._write_hand_back, held))
+            elif code != 0:
+                log.warning("solo_run_died", run_id=held.run.claim.run_id, cause=cause_of(code))
+                self._write(partial(self._write_death, held, cause_of(code)))
+        except OSError as error:
+            log.error("solo_child_not_started", run_id=held.run.claim.run_id, error=str(error))
+        finally:
+            self._held.drop(held.run.claim)
+
+    def _wait_for(self, claim: Claim) -> int:
+        """Start a child and give the code with which it ended."""
         with self._lock:
+            if self._ending:
+                return -signal.SIGTERM
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "pipeline.solo_child", claim.run_id, str(claim.lease)],
+                env={**os.environ, "PYTHONPATH": str(ROOMS), IN_CHILD: "1"},
+            )
             self._children.add(child)
         code = child.wait()
         with self._lock:
             self._children.discard(child)
-        if code != 0:
-            self._record_death(held, cause_of(code))
-        self._held.drop(claim.run_id)
+        return code
 
-    def _record_death(self, held: HeldRun, cause: str) -> None:
-        log.warning("solo_run_died", run_id=held.run.claim.run_id, cause=cause)
+    def _write(self, work: Callable[[Connection], Follow]) -> None:
+        """Write what became of a run, then do what follows from it."""
         try:
-            wakes = self._parts.database.transact(lambda conn: self._write_death(conn, held, cause))
-            if wakes:
-                self._parts.queue.push(held.run.queue, [held.run.claim.run_id], self._parts.clock.now())
+            self._parts.database.transact(work)()
         except (DBAPIError, *REDIS_ERRORS) as error:
-            log.warning("solo_death_left_to_watchdog", error=type(error).__name__)
+            log.warning("solo_end_left_to_watchdog", error=type(error).__name__)
 
-    def _write_death(self, conn: Connection, held: HeldRun, cause: str) -> bool:
-        """Write a crash; True when the run goes back to PENDING.
-
-        Nothing happens where the child had written its end.
-        """
+    def _write_hand_back(self, held: HeldRun, conn: Connection) -> Follow:
+        """Leave the run to another process: the child ended on our word before it could do so itself."""
         run, now = held.run, self._parts.clock.now()
         if run.claim.run_id not in lock_claims(conn, [run.claim]):
-            return False
+            return _nothing
+        release_runs(conn, [(run.claim, HandedBack(now))], now=now)
+        attempt = Attempt(run.claim, "handed_back", None, self._parts.owner, run.started_at, now)
+        insert_attempts(conn, [attempt])
+        return partial(self._wake, run, now)
+
+    def _write_death(self, held: HeldRun, cause: str, conn: Connection) -> Follow:
+        """Write a crash, unless the child had written its end.
+
+        The counts are those of the row, which the child may have started anew by an action that succeeded.
+        """
+        run, now = held.run, self._parts.clock.now()
+        stands = lock_claims(conn, [run.claim]).get(run.claim.run_id)
+        if stands is None:
+            return _nothing
         error = RunError(WORKER_CRASHED, f"the run's process died: {cause}", None)
         insert_attempts(conn, [Attempt(run.claim, "crashed", error, self._parts.owner, run.started_at, now)])
         settings = self._parts.settings
-        if run.crash_count + 1 < settings.run_max_crashes and run.failures < settings.auto_run_max_retries:
-            line = LogLine("warning", "run crashed", now, {"cause": cause})
+        crashes = stands.crash_count + 1
+        if crashes < settings.run_max_crashes and stands.failures < settings.auto_run_max_retries:
+            line = LogLine("warning", "run crashed", now, {"cause": cause, "crashes": crashes})
             insert_logs(conn, [RunLog(run.workspace_id, run.automation_id, run.claim.run_id, line)])
             rescue_runs(conn, [run.claim], now=now)
-            return True
+            return partial(self._wake, run, now)
         bury_runs(conn, [(run.claim, error)], now=now)
-        letter = DeadLetter(
-            run_id=run.claim.run_id,
-            workspace_id=run.workspace_id,
-            automation_id=run.automation_id,
-            automation_name=held.plan.name,
-            error=error,
-            attempts=run.retry_count + 1,
-            trigger_type=run.trigger_type,
-            depth=run.depth,
-            root_run_id=run.root_run_id,
-            duration_ms=duration_ms(run.started_at, now),
-            kind=DeadLetterKind.CRASHED,
-        )
-        record_dead_letters(conn, [letter], now=now)
-        return False
+        record_dead_letters(conn, [_letter(held, error, now)], now=now)
+        return partial(self._parts.redis.incr, self._parts.keys.dead_letter(run.workspace_id))
+
+    def _wake(self, run: ClaimedRun, at: datetime) -> None:
+        self._parts.queue.push(run.queue, [run.claim.run_id], at)
+
+
+def _nothing() -> None:
+    """Follow a death with nothing: another process or the child itself has written what there is."""
+
+
+def _letter(held: HeldRun, error: RunError, now: datetime) -> DeadLetter:
+    run = held.run
+    return DeadLetter(
+        run_id=run.claim.run_id,
+        workspace_id=run.workspace_id,
+        automation_id=run.automation_id,
+        automation_name=held.plan.name,
+        error=error,
+        attempts=run.retry_count + 1,
+        trigger_type=run.trigger_type,
+        depth=run.depth,
+        root_run_id=run.root_run_id,
+        duration_ms=duration_ms(run.started_at, now),
+        kind=DeadLetterKind.CRASHED,
+    )
 
 
 def cause_of(code: int) -> str:

@@ -5,6 +5,7 @@ instant it was pushed, so that the head of a queue tells how far the queue has c
 payload names.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ HANDLE_SIZE: Final = 50
 PAGE: Final = 1000
 FUNCTION: Final = "run-automation"
 MAX_PAYLOAD_BYTES: Final = 16_384
+RUN_ID_MAX: Final = 64
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ID: Final = re.compile(r"(main|bulk)-([0-9]{1,17})-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +132,17 @@ def decode_handle(handle_id: str, fields: Mapping[bytes, bytes]) -> Handle:
         data = unpacker.decompress(packed, MAX_PAYLOAD_BYTES)
         if unpacker.unconsumed_tail:
             raise BadHandle("payload too large")
+        if not unpacker.eof or unpacker.unused_data:
+            raise BadHandle("payload cut or followed by something")
         function, _, _, said = orjson.loads(data)
-        run_ids = tuple(said["run_ids"])
+        run_ids = said["run_ids"]
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise BadHandle(f"unreadable payload: {type(error).__name__}") from error
-    if function != FUNCTION or not all(isinstance(run_id, str) and len(run_id) <= 64 for run_id in run_ids):
+    if function != FUNCTION or not isinstance(run_ids, list) or not all(map(_is_run_id, run_ids)):
         raise BadHandle("not a list of run ids")
-    if len(run_ids) > HANDLE_SIZE:
-        raise BadHandle("too many run ids")
-    return Handle(handle_id, kind, run_ids, at)
+    if not 0 < len(run_ids) <= HANDLE_SIZE:
+        raise BadHandle("no run ids, or too many")
+    return Handle(handle_id, kind, tuple(run_ids), at)
 
 
 def parse_scheduled(member: bytes) -> tuple[QueueKind, str]:
@@ -162,11 +167,14 @@ def _pushed_at_or_none(member: bytes) -> datetime | None:
 
 
 def _parse_id(handle_id: str) -> tuple[QueueKind, datetime]:
-    try:
-        kind, micros, _ = handle_id.split("-")
-        return QueueKind(kind), EPOCH + timedelta(microseconds=int(micros))
-    except (ValueError, OverflowError) as error:
-        raise BadHandle("not one of our ids") from error
+    found = _ID.fullmatch(handle_id)
+    if found is None:
+        raise BadHandle("not one of our ids")
+    return QueueKind(found[1]), EPOCH + timedelta(microseconds=int(found[2]))
+
+
+def _is_run_id(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= RUN_ID_MAX
 
 
 def _encode(queue_name: str, run_ids: Sequence[str], at: datetime) -> dict[str, Any]:

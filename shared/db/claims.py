@@ -30,7 +30,7 @@ CLAIM_RUNS: Final = sql(
         started_at = COALESCE(started_at, :now), next_attempt_at = NULL
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, trigger_type, input, event, depth,
-        root_run_id, retry_count, failures, crash_count, started_at, queue
+        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
     """,
     id="text",
 )
@@ -81,6 +81,7 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
         crash_count=row.crash_count,
         started_at=must_instant(row.started_at),
         queue=QueueKind(row.queue),
+        stop_reason=row.stop_reason,
         finished=finished,
     )
 
@@ -88,8 +89,7 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
 FIND_CLAIMED: Final = sql(
     """
     SELECT id, lease, workspace_id, automation_id, trigger_type, input, event, depth, root_run_id,
-        retry_count,
-        failures, crash_count, started_at, queue
+        retry_count, failures, crash_count, started_at, queue, stop_reason
     FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
     """
 )
@@ -126,7 +126,8 @@ def finished_actions(conn: Connection, run_ids: Iterable[str]) -> dict[str, tupl
 
 LOCK_CLAIMS: Final = sql(
     """
-    SELECT r.id, r.lease, r.stop_reason FROM automation_runs r JOIN {rows} ON r.id = x.id
+    SELECT r.id, r.lease, r.stop_reason, r.failures, r.crash_count
+    FROM automation_runs r JOIN {rows} ON r.id = x.id
     WHERE r.lease = x.lease AND (r.status || '') = 'RUNNING' ORDER BY r.id {lock}
     """,
     id="text",
@@ -136,16 +137,23 @@ LOCK_CLAIMS: Final = sql(
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A claim that still stands; `stop_reason` is set when a person wants the run to end."""
+    """A claim that still stands; `stop_reason` is set when a person wants the run to end.
+
+    The counts are those of now: an action that succeeds under a claim starts them anew.
+    """
 
     claim: Claim
     stop_reason: str | None
+    failures: int
+    crash_count: int
 
 
 def lock_claims(conn: Connection, claims: Iterable[Claim]) -> dict[str, Held]:
     """Lock the runs whose claim still stands until the transaction ends; the others were taken over."""
     rows = LOCK_CLAIMS.run_set(conn, ({"id": claim.run_id, "lease": claim.lease} for claim in claims))
-    return {row.id: Held(Claim(row.id, row.lease), row.stop_reason) for row in rows}
+    return {
+        row.id: Held(Claim(row.id, row.lease), row.stop_reason, row.failures, row.crash_count) for row in rows
+    }
 
 
 RENEW_LEASES: Final = sql(

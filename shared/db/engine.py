@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from shared.errors import ConfigError
 
@@ -23,7 +23,8 @@ MIGRATIONS: Final = Path(__file__).resolve().parents[2] / "migrations"
 REPEATS: Final = 20
 BUSY_TIMEOUT_MS: Final = 10_000
 _REPEATABLE: Final = frozenset({"40P01", "40001"})
-_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "53300"})
+_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "25006"})
+_AWAY_CLASSES: Final = ("08", "53")  # connection exception, insufficient resources
 
 
 class Database:
@@ -134,10 +135,9 @@ def is_repeatable(error: DBAPIError) -> bool:
 def is_outage(error: DBAPIError) -> bool:
     """Tell whether SQL is away rather than displeased with what it was given."""
     state = sqlstate(error)
-    if error.connection_invalidated or state in _AWAY or (state or "").startswith("08"):
+    if error.connection_invalidated or state in _AWAY or (state or "").startswith(_AWAY_CLASSES):
         return True
-    text = str(error.orig)
-    return type(error.orig).__name__ == "OperationalError" and (state is None or "disk" in text)
+    return state is None and isinstance(error, OperationalError)
 
 
 def sqlstate(error: DBAPIError) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from shared.db.sql import sql
+from shared.db.types import must_instant, read_json
 from shared.ids import new_id
 from shared.model.runs import ActionDone, Claim, LogLine, RunError
 
@@ -102,23 +103,49 @@ RECORDED_ATTEMPTS: Final = sql(
 )
 
 RECORDED_ACTIONS: Final = sql(
-    "SELECT d.run_id, d.position FROM run_actions d JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease",
+    """
+    SELECT d.run_id, d.position, d.output FROM run_actions d
+    JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease
+    """,
     run_id="text",
     lease="bigint",
 )
 
-
-def recorded(
-    conn: Connection, claims: Iterable[Claim]
-) -> tuple[frozenset[Claim], frozenset[tuple[str, int]]]:
-    """Tell what is on record for these claims after a COMMIT whose answer was lost.
-
-    Attempts, and (run, position).
+RECORDED_LINES: Final = sql(
     """
+    SELECT d.run_id, d.message, d.at FROM automation_logs d
+    JOIN {rows} ON d.run_id = x.run_id AND d.message = x.message AND d.at = x.at
+    """,
+    run_id="text",
+    message="text",
+    at="timestamptz",
+)
+
+WrittenLine = tuple[str, str, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is on record: attempts, checkpoints' outputs by (run, position), lines by (run, message, time)."""
+
+    attempts: frozenset[Claim]
+    actions: Mapping[tuple[str, int], Mapping[str, Any]]
+    lines: frozenset[WrittenLine]
+
+
+def recorded(conn: Connection, claims: Iterable[Claim], lines: Iterable[WrittenLine]) -> Recorded:
+    """Tell what of these claims and lines is on record after a COMMIT whose answer was lost."""
     rows = [{"run_id": claim.run_id, "lease": claim.lease} for claim in claims]
-    attempts = frozenset(Claim(row.run_id, row.lease) for row in RECORDED_ATTEMPTS.run_set(conn, rows))
-    actions = frozenset((row.run_id, row.position) for row in RECORDED_ACTIONS.run_set(conn, rows))
-    return attempts, actions
+    wanted = [{"run_id": run_id, "message": message, "at": at} for run_id, message, at in lines]
+    return Recorded(
+        attempts=frozenset(Claim(row.run_id, row.lease) for row in RECORDED_ATTEMPTS.run_set(conn, rows)),
+        actions={
+            (row.run_id, row.position): read_json(row.output) for row in RECORDED_ACTIONS.run_set(conn, rows)
+        },
+        lines=frozenset(
+            (row.run_id, row.message, must_instant(row.at)) for row in RECORDED_LINES.run_set(conn, wanted)
+        ),
+    )
 
 
 INSERT_LOGS: Final = sql(

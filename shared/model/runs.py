@@ -82,7 +82,10 @@ class FinishedAction:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run that is ours to drive, as it stood when it was claimed."""
+    """A run that is ours to drive, as it stood when it was claimed.
+
+    `stop_reason` is set where a person wanted it to end while an earlier attempt was under way.
+    """
 
     claim: Claim
     workspace_id: str
@@ -96,6 +99,7 @@ class ClaimedRun:
     crash_count: int
     started_at: datetime
     queue: QueueKind
+    stop_reason: str | None
     finished: tuple[FinishedAction, ...]
 
 
