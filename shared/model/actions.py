@@ -1,7 +1,7 @@
 """What each action type takes: one frozen model a type. These models are the table in the documentation.
 
 Text values may hold templates. A config is checked when it is saved and once more when its templates are
-rendered, by the same model; so a check looks only at what is there without rendering.
+rendered, by the same model; so a check that the saved text cannot pass yet looks for the context RENDERED.
 """
 
 import base64
@@ -12,12 +12,21 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Field, JsonValue, StrictBool, StringConstraints, field_validator, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    StrictBool,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from shared.errors import BadEvent
 from shared.model.event_fields import read_type
 from shared.model.parts import Part, Text, counted
-from shared.model.templated import check_url
+from shared.model.templated import check_url, rendered_url
+from shared.rules.rendering import RENDERED
 from shared.rules.templates import has_template
 
 HEADERS_MAX: Final = 64
@@ -81,7 +90,9 @@ class SendWebhook(ActionConfig):
 
     @field_validator("url")
     @classmethod
-    def _check_url(cls, url: str) -> str:
+    def _check_url(cls, url: str, info: ValidationInfo) -> str:
+        if info.context == RENDERED:
+            return rendered_url(url)
         check_url(url)
         return url
 
@@ -110,10 +121,15 @@ class SendWebhook(ActionConfig):
             raise ValueError("a content type reads type/subtype, with parameters or without")
         return content_type
 
+    @field_validator("secret", mode="before")
+    @classmethod
+    def _check_given(cls, value: object) -> object:
+        return _refuse_null(value)
+
     @field_validator("secret")
     @classmethod
-    def _check_secret(cls, secret: str | None) -> str | None:
-        if secret is not None and not has_template(secret):
+    def _check_secret(cls, secret: str, info: ValidationInfo) -> str:
+        if info.context == RENDERED or not has_template(secret):
             _check_signing_secret(secret)
         return secret
 

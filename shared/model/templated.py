@@ -15,20 +15,44 @@ _SCHEMES: Final = ("http", "https")
 
 
 def check_url(text: str) -> None:
-    """Raise ValueError unless `text` is an http(s) URL with one host; templates may fill any part of it.
+    """Raise ValueError unless `text` may become an http(s) URL with one host; templates may fill any part.
 
-    Whether the host may be called is decided when it is called, and again at every attempt. A URL that
-    begins with a template is looked at once it is rendered.
+    A URL that begins with a template is looked at once it is rendered.
     """
+    _check_length(text)
     plain = _TEMPLATE.sub(_STAND_IN, text)
-    if len(text) > URL_MAX:
+    _check_characters(plain)
+    if not _TEMPLATE.match(text):
+        _check_parts(plain)
+
+
+def rendered_url(text: str) -> str:
+    """Give a URL whose templates are filled, with the blanks of its query encoded.
+
+    Raises ValueError unless it is an http(s) URL with one host; what looks like a template is a customer's
+    text now. Whether the host may be called is decided when it is called, and again at every attempt.
+    """
+    path, mark, query = text.partition("?")
+    url = path + mark + query.replace(" ", "%20")
+    _check_length(url)
+    _check_characters(url)
+    _check_parts(url)
+    return url
+
+
+def _check_length(url: str) -> None:
+    if len(url) > URL_MAX:
         raise ValueError(f"a URL has at most {URL_MAX} characters")
-    if _UNPRINTABLE.search(plain):
+
+
+def _check_characters(url: str) -> None:
+    if _UNPRINTABLE.search(url):
         raise ValueError("a URL holds no blanks, control characters or backslashes")
-    if _TEMPLATE.match(text):
-        return
+
+
+def _check_parts(url: str) -> None:
     try:
-        parts = urlsplit(plain)
+        parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"not a URL: {error}") from error

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +14,7 @@ from shared.rules.templates import TEMPLATE_ERROR, Rendered, render_into, render
 
 CONFIG_INVALID: Final = "CONFIG_INVALID"
 MAX_DEPTH: Final = 64
+RENDERED: Final[Mapping[str, bool]] = MappingProxyType({"rendered": True})
 _FAULTS_TOLD: Final = 3
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
@@ -66,17 +68,18 @@ def render_json_text(template: str, scope: Mapping[str, object]) -> Rendered:
 def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
     """Render a config's texts and check the outcome by the config's own model.
 
-    Raises FatalError TEMPLATE_ERROR as templates do, and CONFIG_INVALID with paths where the model refuses
-    it.
+    The model is told by the context RENDERED that no template is left. Raises FatalError TEMPLATE_ERROR as
+    templates do, and CONFIG_INVALID with paths where the model refuses it.
     """
     missing: dict[str, None] = {}
     tree = _Tree(scope, missing)
     given: dict[str, object] = config.model_dump(by_alias=True, exclude_unset=True)
     rendered = {key: _render_key(config, key, value, tree) for key, value in given.items()}
     try:
-        return RenderedConfig(type(config).model_validate(rendered), tuple(missing))
+        checked = type(config).model_validate(rendered, context=RENDERED)
     except ValidationError as error:
         raise FatalError(CONFIG_INVALID, _told(error)) from error
+    return RenderedConfig(checked, tuple(missing))
 
 
 class _Tree:
