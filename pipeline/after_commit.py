@@ -99,7 +99,8 @@ class AfterCommit:
         send the rest a second time.
         """
         parts = self._parts
-        passed(FaultPoint.OUTBOX_BEFORE_EMIT)
+        if outbox:
+            passed(FaultPoint.OUTBOX_BEFORE_EMIT)
         with parts.redis.pipeline(transaction=False) as pipe:
             for entry in outbox:
                 pipe.xadd(parts.keys.stream, entry.fields)
@@ -107,20 +108,22 @@ class AfterCommit:
                 pipe.incrby(key, amount)
             self._wake(pipe, batches)
             answers = pipe.execute(raise_on_error=False)
-        passed(FaultPoint.OUTBOX_AFTER_EMIT)
+        if outbox:
+            passed(FaultPoint.OUTBOX_AFTER_EMIT)
         refused = [answer for answer in answers if isinstance(answer, Exception)]
         if refused:
             log.warning("after_commit_refused", commands=len(refused), error=str(refused[0])[:200])
         return [entry for entry, answer in zip(outbox, answers, strict=False) if isinstance(answer, bytes)]
 
     def _wake(self, pipe: PipelinePort, batches: Sequence[Written]) -> None:
-        passed(FaultPoint.RETRY_BEFORE_SCHEDULE)
         waits = [
             (record.run.queue, record.run.claim.run_id, record.outcome.at)
             for batch in batches
             for record in batch.records
             if isinstance(record.outcome, Retried | HandedBack)
         ]
+        if waits:
+            passed(FaultPoint.RETRY_BEFORE_SCHEDULE)
         self._parts.queue.schedule_in(pipe, waits)
 
     def _counts(self, batches: Sequence[Written]) -> Counter[str]:

@@ -22,6 +22,7 @@ from pipeline.journal import Journal
 from pipeline.parts import Parts
 from pipeline.perform import Performer
 from pipeline.verdicts import Record, Standing, Verdict
+from shared.faults import FaultPoint, passed
 from shared.model.runs import Claim, Failed, HandedBack, LogLine, Outcome, RunError
 
 log = structlog.get_logger(__name__)
@@ -116,6 +117,7 @@ class Crew:
             self.held.drop(held.run.claim)
             tell(record, verdict)
 
+        passed(FaultPoint.RUN_BEFORE_TERMINAL)
         self.journal.hand_over(record, settled)
 
     def hand_back(self, held: HeldRun, origin: Phase, outcome: HandedBack) -> None:

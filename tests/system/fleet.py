@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -126,12 +126,15 @@ class Fleet:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
+                start_new_session=True,
             )
         return self._add(Process(name, log, child))
 
     def end(self) -> None:
-        """Kill what still runs; none survives the test."""
+        """Kill what still runs, with its children; none survives the test."""
         for process in self._processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             if process.is_alive():
                 os.kill(process.pid, signal.SIGKILL)
         for process in self._processes:
@@ -171,6 +174,7 @@ def open_fleet(redis_url: str, database_url: str, folder: Path, **settings: Any)
 
 def become(room: str, variables: Mapping[str, str], folder: Path, log: Path) -> None:
     """Turn the process that was just forked into `knockon run ROOM` with these variables."""
+    os.setsid()  # children of its own end with it when the test does
     with log.open("ab") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)

@@ -1,0 +1,87 @@
+"""The command as a process of its own, in a folder of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+
+from tests.waiting import poll
+
+COMMAND = (sys.executable, "-P", "-m", "knockon")
+OURS = ("REDIS_URL", "DATABASE_URL", "KNOCKON_", "WEBHOOK_", "LOG_", "RUN_", "WATCHDOG_", "HANDLE_")
+
+
+class Deployment:
+    """A folder in which commands run, with the settings that they find there and no others."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        """Make the folder."""
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(OURS)
+        } | dict(settings)
+
+    def run(self, *arguments: str, code: int = 0, timeout_s: float = 60) -> str:
+        """Run a command to its end and give what it printed; it must end with `code`."""
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def ask(self, *arguments: str) -> Any:
+        """Run a command with `-o json` and give what it answers."""
+        return orjson.loads(self.run(*arguments, "-o", "json"))
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator["Started"]:
+        """Start a command; it is killed at the end of the block with all that it started."""
+        log = self.folder / f"{arguments[0]}.log"
+        with log.open("w") as out:
+            process = psutil.Popen(
+                [*COMMAND, *arguments], cwd=self.folder, env=self.environment, stdout=out, stderr=out
+            )
+        try:
+            yield Started(process, log)
+        finally:
+            for each in [*process.children(recursive=True), process] if process.is_running() else []:
+                each.kill()
+            process.wait()
+
+
+class Started:
+    """A command that runs."""
+
+    def __init__(self, process: psutil.Popen, log: Path) -> None:
+        """Keep the process and the file that it prints to."""
+        self.process = process
+        self.log = log
+
+    def said(self) -> str:
+        """Give what it printed up to now."""
+        return self.log.read_text()
+
+    def await_line(self, text: str, timeout_s: float = 60) -> None:
+        """Wait until it has printed `text`."""
+        poll(lambda: text in self.said(), timeout_s)
+
+    def rooms(self) -> dict[str, psutil.Process]:
+        """Give its processes by the room that they run."""
+        found = {}
+        for child in self.process.children():
+            line = child.cmdline()
+            if "run" in line:
+                found[line[line.index("run") + 1]] = child
+        return found

@@ -1,0 +1,114 @@
+"""`knockon up` as people use it: real processes, real servers, killed and stopped."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from knockon.embedded import find_redis
+from tests.system.commands import Deployment, Started
+from tests.waiting import poll
+
+AUTOMATIONS = """
+- key: welcome
+  name: Welcome
+  trigger: {type: EVENT, config: {eventType: order.placed}}
+  actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
+"""
+ROOMS = {"matcher", "worker", "scheduler", "watchdog"}
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Deployment:
+    """Give a folder where nothing is set."""
+    return Deployment(tmp_path / "home", {})
+
+
+@pytest.fixture(params=["embedded", "given"])
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    """Give a folder where nothing is set, and one where both servers are named."""
+    if request.param == "embedded":
+        return Deployment(tmp_path / "home", {})
+    servers = {
+        "DATABASE_URL": request.getfixturevalue("postgres_url"),
+        "REDIS_URL": request.getfixturevalue("redis_url"),
+    }
+    return Deployment(tmp_path / "home", servers)
+
+
+def publish_and_await(deployment: Deployment, event_id: str) -> dict[str, Any]:
+    """Publish an event and wait until its run has ended."""
+    before = len(deployment.ask("runs", "list"))
+    deployment.run("publish", "order.placed", "--id", event_id)
+    newest = poll(lambda: (deployment.ask("runs", "list")[: -before or None] or [{}])[0].get("ended_at"), 60)
+    assert newest
+    run: dict[str, Any] = deployment.ask("runs", "list")[0]
+    return run
+
+
+def is_over(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: Deployment) -> None:
+    (deployment.folder / "automations.yaml").write_text(AUTOMATIONS)
+    with deployment.started("up") as up:
+        up.await_line("knockon tail")
+        assert "kn_live_" in up.said()
+        assert "runs in" in deployment.run("up", code=1)
+        deployment.run("apply", "-f", "automations.yaml")
+        assert publish_and_await(deployment, "one")["status"] == "SUCCEEDED"
+        rooms = poll(lambda: up.rooms() if up.rooms().keys() == ROOMS else {})
+        up.process.send_signal(signal.SIGTERM)
+        assert up.process.wait(60) == 0
+        assert all(is_over(process) for process in rooms.values())
+    assert find_redis(deployment.folder / ".knockon") is None
+    assert "Traceback" not in up.said()
+
+
+def test_a_process_that_dies_is_started_again(embedded: Deployment) -> None:
+    (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
+    with embedded.started("up") as up:
+        up.await_line("worker_started")
+        embedded.run("apply", "-f", "automations.yaml")
+        victims = [up.rooms()[room] for room in ("worker", "matcher")]
+        for victim in victims:
+            victim.kill()
+        up.await_line("was killed by signal 9; it is started again in 1 s")
+        poll(lambda: up.rooms().keys() == ROOMS and up.rooms()["worker"].pid != victims[0].pid)
+        assert publish_and_await(embedded, "two")["status"] == "SUCCEEDED"
+
+
+def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: Deployment) -> None:
+    (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
+    with embedded.started("up") as up:
+        up.await_line("worker_started")
+        embedded.run("apply", "-f", "automations.yaml")
+        rooms = poll(lambda: up.rooms() if up.rooms().keys() == ROOMS else {})
+        up.process.kill()
+        poll(lambda: all(is_over(process) for process in rooms.values()), 60)
+    embedded.run("publish", "order.placed")
+    with embedded.started("up", "--workers", "2") as again:
+        poll(lambda: [run["status"] for run in embedded.ask("runs", "list")] == ["SUCCEEDED"], 60)
+        stop_politely(again)
+
+
+def test_tail_follows_and_ends_well_on_an_interrupt(embedded: Deployment) -> None:
+    (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
+    with embedded.started("up") as up:
+        up.await_line("knockon tail")
+        embedded.run("apply", "-f", "automations.yaml")
+        with embedded.started("tail", "--automation", "welcome") as tail:
+            publish_and_await(embedded, "three")
+            tail.await_line("run completed")
+            tail.process.send_signal(signal.SIGINT)
+            assert tail.process.wait(30) == 0
+        stop_politely(up)
+
+
+def stop_politely(started: Started) -> None:
+    """Ask a command to end as Ctrl-C does, and wait for it."""
+    started.process.send_signal(signal.SIGINT)
+    assert started.process.wait(60) == 0
