@@ -1,7 +1,7 @@
 """The stream of entries that could not be taken: written by the matcher, listed and put back by the command.
 
 An entry keeps its fields as they were. What is not UTF-8, or has a name of ours, stands in `raw` as a JSON
-list of base64 pairs. An entry beyond the size that is ever taken is cut and marked `cut`; it cannot be put back.
+list of base64 pairs. An entry beyond the size that is ever taken is cut, marked `cut`, and never put back.
 """
 
 import base64
