@@ -14,8 +14,9 @@ from redis.exceptions import ResponseError
 from sqlalchemy.exc import SQLAlchemyError
 
 from knockon.servers import check_database_file, database_url, redis_url
-from shared.db.engine import Database, missing_migrations, open_database
+from shared.db.engine import Database, open_database
 from shared.db.locks import server_time
+from shared.db.migrating import missing_migrations
 from shared.db.reads import workspace_ids
 from shared.errors import ConfigError
 from shared.keys import GROUP, Keys

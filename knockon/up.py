@@ -18,7 +18,8 @@ from knockon.embedded import start_redis
 from knockon.examples import AUTOMATIONS
 from knockon.servers import database_url
 from knockon.supervisor import Spec, Supervisor
-from shared.db.engine import migrate, open_database
+from shared.db.engine import open_database
+from shared.db.migrating import migrate
 from shared.db.reads import workspace_ids
 from shared.errors import ConfigError
 from shared.process import StopFlag

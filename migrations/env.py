@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection that `shared.db.engine.migrate` opened."""
+"""What Alembic runs: the migrations, on the connection that `shared.db.migrating.migrate` opened."""
 
 from alembic import context
 from sqlalchemy import Connection, text

@@ -15,7 +15,7 @@ from psycopg import sql
 from redis import Redis
 
 from knockon.embedded import find_redis, start_redis
-from shared.db.engine import migrate
+from shared.db.migrating import migrate
 from tests.servers import Postgres, locked, start_postgres
 
 FOLDER_VARIABLE = "KNOCKON_TEST_SERVERS"

@@ -9,7 +9,7 @@ from knockon.cli.connections import caller, opened_database, read_settings, user
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from knockon.servers import database_url
-from shared.db.engine import migrate
+from shared.db.migrating import migrate
 from shared.masking import mask_userinfo
 from shared.services.workspaces import create_workspace
 from shared.time.clock import SystemClock

@@ -1,4 +1,4 @@
-"""The connection to SQL: PostgreSQL or SQLite behind one `Database`, and the migrations that shape it."""
+"""The connection to SQL: PostgreSQL or SQLite behind one `Database`."""
 
 import fcntl
 import os
@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import orjson
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -19,7 +15,6 @@ from shared.errors import ConfigError
 
 T = TypeVar("T")
 
-MIGRATIONS: Final = Path(__file__).resolve().parents[2] / "migrations"
 REPEATS: Final = 20
 BUSY_TIMEOUT_MS: Final = 10_000
 _REPEATABLE: Final = frozenset({"40P01", "40001"})
@@ -102,31 +97,6 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
     return Database(engine)
 
 
-def migrate(url: str) -> None:
-    """Bring the database at `url` to the newest shape. Does nothing where it has it already."""
-    database = open_database(url)
-    try:
-        if database.dialect == "sqlite":
-            Path(make_url(url).database or "").parent.mkdir(parents=True, exist_ok=True)
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        with database.begin() as conn:
-            config.attributes["connection"] = conn
-            command.upgrade(config, "head")
-    finally:
-        database.dispose()
-
-
-def missing_migrations(database: Database) -> list[str]:
-    """Name the revisions that the database still lacks; empty when it is up to date."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
-    with database.read() as conn:
-        current = MigrationContext.configure(conn).get_current_revision()
-    return [found.revision for found in reversed(list(script.iterate_revisions("head", current or "base")))]
-
-
 def is_repeatable(error: DBAPIError) -> bool:
     """Tell whether the transaction was only unlucky: a deadlock, a serialization failure, a busy SQLite."""
     return sqlstate(error) in _REPEATABLE or "database is locked" in str(error.orig)
@@ -165,9 +135,9 @@ class _Flock:
 
     def _connected(self, raw: Any, record: Any) -> None:
         raw.isolation_level = None
+        raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         raw.execute("PRAGMA journal_mode = WAL")
         raw.execute("PRAGMA synchronous = NORMAL")
-        raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         raw.execute("PRAGMA foreign_keys = ON")
 
     def _began(self, conn: Connection) -> None:
