@@ -1,4 +1,4 @@
-"""The shape of the tables: brought to the newest, and asked whether it is. Only commands need it, no room does."""
+"""The shape of the tables: brought to the newest, and asked whether it is. Only commands need it."""
 
 from pathlib import Path
 from typing import Final
