@@ -1,4 +1,4 @@
-"""Factories for tests of the engine: an automation, its runs, the parts of one process; name only what matters."""
+"""Factories for tests of the engine: an automation, its runs, the parts of one process."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from executors.contract import ActionResult, RunContext
+from pipeline.engine import Engine
 from pipeline.parts import Parts, open_parts
 from shared.db.automations import AutomationRow, insert_automation
+from shared.db.claims import Lessee, claim_runs
 from shared.db.engine import Database
 from shared.db.people import Member, insert_member
 from shared.db.runs_new import insert_runs
@@ -17,7 +19,7 @@ from shared.ids import new_id
 from shared.model.actions import ActionConfig
 from shared.model.automation import AutomationStatus, parse_definition
 from shared.model.events import Context, Event, event_to_json
-from shared.model.runs import NewRun, QueueKind, RunSource
+from shared.model.runs import ClaimedRun, NewRun, QueueKind, RunSource
 from shared.settings import Settings
 
 WORKSPACE = "w1"
@@ -25,6 +27,7 @@ NOTIFY = {"type": "CREATE_NOTIFICATION", "config": {"title": "Hello {{ name }}",
 HOOK = {"type": "SEND_WEBHOOK", "config": {"url": "http://127.0.0.1:9/hook"}}
 
 Execute = Callable[[ActionConfig, RunContext], ActionResult]
+OpenRoom = Callable[..., "Room"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,11 @@ class Room:
     def status(self, run_id: str) -> str:
         return self.row(run_id).status
 
+    def set(self, run_id: str, **columns: Any) -> None:
+        """Put a run into a state as if a process had."""
+        named = ", ".join(f"{name} = :{name}" for name in columns)
+        self.change(f"UPDATE automation_runs SET {named} WHERE id = :id", id=run_id, **columns)
+
     def one(self, text: str, **params: Any) -> Any:
         return self.all(text, **params)[0]
 
@@ -156,6 +164,20 @@ def open_room(
     if executors:
         parts = replace(parts, executors={**parts.executors, **executors})
     return Room(parts)
+
+
+def start(room: Room, engines: list[Engine]) -> Engine:
+    """Start an engine on a room's parts, and enter it among those that are to be stopped."""
+    engine = Engine(room.parts)
+    engine.start()
+    engines.append(engine)
+    return engine
+
+
+def claim(room: Room, *run_ids: str, owner: str = "w", lease_s: float = 60) -> list[ClaimedRun]:
+    """Claim runs as a worker would."""
+    lessee = Lessee(owner, datetime.now(UTC), timedelta(seconds=lease_s))
+    return room.database.transact(lambda conn: claim_runs(conn, run_ids, lessee))
 
 
 def tree(value: object) -> Any:

@@ -1,11 +1,14 @@
 """Fixtures of the tests that need servers."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from pipeline.engine import Engine
 from shared.services.backends import Backends
 from tests.people import opened_backends
+from tests.rooms import Execute, OpenRoom, Room, open_room
 
 
 @pytest.fixture
@@ -13,3 +16,34 @@ def backends(database_url: str, redis_url: str) -> Iterator[Backends]:
     """Give a deployment's servers with the workspaces w1 and w2, once for each kind of database."""
     with opened_backends(database_url, redis_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def open_here(redis_url: str, database_url: str) -> Iterator[OpenRoom]:
+    """Open rooms on this test's servers, and close them."""
+    rooms: list[Room] = []
+
+    def opened(executors: dict[str, Execute] | None = None, **settings: Any) -> Room:
+        rooms.append(open_room(redis_url, database_url, executors, **settings))
+        return rooms[-1]
+
+    yield opened
+    for room in rooms:
+        room.database.dispose()
+        room.parts.redis.close()
+
+
+@pytest.fixture
+def room(open_here: OpenRoom) -> Room:
+    """Open one room as it is by default, once for each kind of database."""
+    return open_here()
+
+
+@pytest.fixture
+def engines(open_here: OpenRoom) -> Iterator[list[Engine]]:
+    """Collect the engines that a test starts, and stop them before their rooms close."""
+    del open_here
+    started: list[Engine] = []
+    yield started
+    for engine in started:
+        engine.stop(grace_s=2)

@@ -1,8 +1,6 @@
 """The engine in this process, on both databases: runs go through it to their next resting state."""
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -13,42 +11,8 @@ from shared.ids import new_id
 from shared.model.actions import ActionConfig
 from shared.model.effects import Notify
 from shared.model.events import Context
-from tests.rooms import HOOK, NOTIFY, Execute, Room, open_room, tree
+from tests.rooms import HOOK, NOTIFY, OpenRoom, Room, start, tree
 from tests.waiting import poll
-
-OpenRoom = Callable[..., Room]
-
-
-@pytest.fixture
-def open_here(redis_url: str, database_url: str) -> Iterator[OpenRoom]:
-    """Open rooms on this test's servers, and close them."""
-    rooms: list[Room] = []
-
-    def opened(executors: dict[str, Execute] | None = None, **settings: Any) -> Room:
-        rooms.append(open_room(redis_url, database_url, executors, **settings))
-        return rooms[-1]
-
-    yield opened
-    for room in rooms:
-        room.database.dispose()
-        room.parts.redis.close()
-
-
-@pytest.fixture
-def engines(open_here: OpenRoom) -> Iterator[list[Engine]]:
-    """Collect the engines that a test starts, and stop them before their rooms close."""
-    del open_here
-    started: list[Engine] = []
-    yield started
-    for engine in started:
-        engine.stop(grace_s=2)
-
-
-def start(room: Room, engines: list[Engine]) -> Engine:
-    engine = Engine(room.parts)
-    engine.start()
-    engines.append(engine)
-    return engine
 
 
 def ended(room: Room, run_id: str) -> bool:
