@@ -2,7 +2,9 @@
 
 import base64
 import re
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +13,14 @@ from pydantic import BaseModel
 from executors.classify import TRANSIENT_ERRNOS, TRANSIENT_STATES
 from executors.send_webhook import sign
 from matcher.match import FED_BY
-from shared.model.automation import Action, Definition, load_yaml
+from pipeline.guards import guard
+from pipeline.plans import Plan, PlannedAction
+from shared.db.automations import AutomationState
+from shared.model.actions import EmitEvent
+from shared.model.automation import Action, AutomationStatus, Definition, load_yaml
+from shared.model.events import Context, decode_entry
+from shared.model.moves import SkipReason
+from shared.model.runs import Claim, ClaimedRun, Failed, FinishedAction, QueueKind, Succeeded
 from shared.model.triggers import TAKES, Settings, TriggerType
 from shared.rules.conditions import check_conditions
 from shared.rules.liquid_engine import MAX_LOOPS, MAX_MARK_CHARS, MAX_NESTING, MAX_TEMPLATE_CHARS
@@ -107,3 +116,59 @@ def test_the_receiver_of_the_example_knows_a_genuine_call() -> None:
     assert shown["is_genuine"](SECRET, headers, body)
     assert not shown["is_genuine"](SECRET, headers, body + b" ")
     assert not shown["is_genuine"](SECRET, {**headers, "webhook-timestamp": "1000000000"}, body)
+
+
+def test_the_guards_are_in_the_order_of_the_page() -> None:
+    rows = PAGE.table("Guards")
+    told = [names(row[2])[-1] for row in rows[:-1]]
+    assert told == list(endings_one_after_the_other())
+    assert names(rows[-1][2])[-1] == SkipReason.CONDITIONS
+
+
+def endings_one_after_the_other() -> Iterator[str]:
+    """Break everything that a guard looks at, then mend it in the order in which the guards complain."""
+    state = AutomationState(version=1, status=AutomationStatus.PAUSED, is_deleted=True)
+    plan = Plan("a", "A", state, None, lambda event: True, (), reads_subject=False, fault="unreadable")
+    run = claimed(stop_reason="CANCELLED")
+    event = decode_entry("1-0", {b"type": b"x.y", b"workspaceId": b"w", b"payload": b"{}"})
+    event = replace(event, context=Context("a", "r", "r", 9))
+    action = PlannedAction(1, "EMIT_EVENT", EmitEvent(event_type="x.y"), 0, timedelta(seconds=1))
+    yield ending(guard(run, plan, event, 5))
+    plan = replace(plan, state=replace(state, is_deleted=False))
+    yield ending(guard(run, plan, event, 5))
+    run = replace(run, stop_reason=None)
+    yield ending(guard(run, plan, event, 5))
+    run = replace(run, finished=(FinishedAction(1, "SEND_WEBHOOK", {}),))
+    yield ending(guard(run, plan, event, 5))
+    event = replace(event, context=None)
+    yield ending(guard(run, plan, event, 5))
+    run = replace(run, depth=0)
+    yield ending(guard(run, plan, event, 5))
+    plan = replace(plan, fault=None)
+    yield ending(guard(run, plan, event, 5))
+    plan = replace(plan, actions=(action,))
+    yield ending(guard(run, plan, event, 5))
+
+
+def ending(outcome: Succeeded | Failed | None) -> str:
+    assert outcome is not None
+    return str(outcome.skipped) if isinstance(outcome, Succeeded) else outcome.error.code
+
+
+def claimed(stop_reason: str | None) -> ClaimedRun:
+    return ClaimedRun(
+        claim=Claim("r", 1),
+        workspace_id="w",
+        automation_id="a",
+        trigger_type="EVENT",
+        event={},
+        depth=9,
+        root_run_id="r",
+        retry_count=0,
+        failures=0,
+        crash_count=0,
+        started_at=datetime.now(UTC),
+        queue=QueueKind.MAIN,
+        finished=(),
+        stop_reason=stop_reason,
+    )

@@ -1,0 +1,63 @@
+"""The page of the command has every command, with every argument and option."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from knockon.cli.app import app
+from tests.pages import names, page
+
+PAGE = page("cli.md")
+PLAIN = {"-h", "--help"}
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", {})
+    if not below:
+        yield name, command
+    for each, inner in below.items():
+        yield from commands(inner, f"{name} {each}")
+
+
+COMMANDS = dict(commands(typer.main.get_command(app), "knockon"))
+
+
+def documented(name: str) -> dict[str, str]:
+    """Give what stands in a command's table: each name of an option or argument, and its default."""
+    rows = PAGE.table(name) if wanted(COMMANDS[name]) else []
+    return {each: row[1] for row in rows for each in names(row[0])}
+
+
+def wanted(command: Any) -> set[str]:
+    found: set[str] = set()
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            found.add(argument_name(parameter))
+        elif not parameter.hidden:
+            found |= {*parameter.opts, *parameter.secondary_opts} - PLAIN
+    return found
+
+
+def argument_name(parameter: Any) -> str:
+    plain: str = parameter.metavar or parameter.name
+    return plain.strip("[]{}").upper()
+
+
+def test_every_command_has_a_section_and_no_other() -> None:
+    sections = {heading for heading in PAGE.headings() if heading.startswith("knockon ")}
+    assert sections == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_and_option_is_told(name: str) -> None:
+    assert documented(name).keys() == wanted(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_must_be_given_is_told(name: str) -> None:
+    told = documented(name)
+    for parameter in COMMANDS[name].params:
+        given = {argument_name(parameter), *parameter.opts} & told.keys()
+        assert all((told[each] == "required") is parameter.required for each in given)
