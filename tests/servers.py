@@ -10,7 +10,7 @@ import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -62,7 +62,7 @@ class Postgres:
             poll(lambda: not self.pid_file.exists(), timeout_s=30)
 
 
-def start_postgres(folder: Path) -> Postgres:
+def start_postgres(folder: Path, options: Mapping[str, str] = OPTIONS) -> Postgres:
     """Start the server whose data lie in `folder`, made on the first call; one that runs already is taken."""
     server = Postgres(folder)
     if server.is_ready():
@@ -74,9 +74,9 @@ def start_postgres(folder: Path) -> Postgres:
         shutil.chown(folder, user)
     data = folder / "data"
     if not (data / "PG_VERSION").exists():
-        options = ["-U", "postgres", "-E", "UTF8", "--auth=trust", "--no-locale", "--no-sync"]
-        run([binaries / "initdb", "-D", data, *options], folder, user)
-    told = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in OPTIONS.items())
+        shape = ["-U", "postgres", "-E", "UTF8", "--auth=trust", "--no-locale", "--no-sync"]
+        run([binaries / "initdb", "-D", data, *shape], folder, user)
+    told = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in options.items())
     waiting: list[str | Path] = ["-w", "-t", "60", "-l", folder / "log", "-o", f"-k {folder} {told}"]
     run([binaries / "pg_ctl", "-D", data, *waiting, "start"], folder, user)
     return server

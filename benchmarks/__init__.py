@@ -1,0 +1,1 @@
+"""How fast the engine is, how steady, and how it compares with a plain program that does the same job."""

@@ -1,0 +1,127 @@
+"""The arithmetic of the benchmarks, their events, and their command line. No timing is judged here."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import MEASURES, RESULTS, Part, read_options
+from benchmarks.figures import median, per_second, percentile, ratios, shown
+from benchmarks.profiling import fold, tell
+from benchmarks.report import Line, Report
+from benchmarks.scale import FEW, MANY
+from benchmarks.scenario import TWO_HUNDRED, Mix, definition, events, payload
+from shared.model.automation import parse_definition
+from shared.rules.conditions import compile_conditions
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("values", "middle"), [([3.0], 3.0), ([3, 1, 2], 2.0), ([4, 1, 3, 2], 2.5)])
+def test_the_median_is_the_value_in_the_middle(values: list[float], middle: float) -> None:
+    assert median(values) == middle
+
+
+@pytest.mark.parametrize(
+    ("percent", "value"), [(0, 1), (1, 1), (50, 50), (50.5, 51), (99, 99), (99.1, 100), (100, 100)]
+)
+def test_a_percentile_is_the_nearest_rank(percent: float, value: float) -> None:
+    assert percentile(list(range(100, 0, -1)), percent) == value
+
+
+def test_the_percentiles_of_one_value_are_that_value() -> None:
+    assert {percentile([7.5], percent) for percent in (0, 50, 99, 100)} == {7.5}
+
+
+@pytest.mark.parametrize(("values", "percent"), [([], 50), ([1.0], -1), ([1.0], 101)])
+def test_a_percentile_of_nothing_or_beyond_all_is_refused(values: list[float], percent: float) -> None:
+    with pytest.raises(ValueError, match="percentile"):
+        percentile(values, percent)
+
+
+def test_a_rate_counts_from_the_first_to_the_last() -> None:
+    assert per_second(500, NOON, NOON + timedelta(seconds=2.5)) == 200
+
+
+def test_a_rate_over_no_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time"):
+        per_second(5, NOON, NOON)
+
+
+def test_a_ratio_compares_values_of_the_same_round() -> None:
+    assert ratios([10, 30], [5, 10]) == [2, 3]
+    with pytest.raises(ValueError, match="shorter"):
+        ratios([1.0, 2.0], [1.0])
+
+
+@pytest.mark.parametrize(("value", "text"), [(12345.6, "12,346"), (43.46, "43.5"), (0.456, "0.46")])
+def test_three_figures_are_shown(value: float, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_line_has_the_median_of_its_rounds_ratios() -> None:
+    line = Line("throughput", "ours", "events/s", [100, 900, 400], [100, 100, 100])
+    assert line.ratio == 4
+    assert Line("throughput", "theirs", "events/s", [100.0]).ratio is None
+
+
+def test_the_report_is_written_as_json(tmp_path: Path) -> None:
+    report = Report({"cpus": 2}, [Line("match", "100 automations", "ms/event", [2.0, 4.0], [1.0, 1.0])])
+    report.write(tmp_path / "new" / "figures.json")
+    told = json.loads((tmp_path / "new" / "figures.json").read_text())
+    assert told["about"] == {"cpus": 2}
+    assert told["lines"][0]["median"] == 3
+    assert told["lines"][0]["ratio"] == 3
+
+
+def test_without_arguments_everything_is_measured() -> None:
+    options = read_options([])
+    assert (options.events, options.rounds, options.json) == (20_000, 3, RESULTS / "latest.json")
+    assert list(options.parts) == list(Part)
+    assert not options.is_profile
+    assert MEASURES.keys() == set(Part)
+
+
+def test_the_command_line_is_read() -> None:
+    told = ["--events=10", "--rounds=1", "--only=scale", "--only=memory", "--json=x.json", "--profile"]
+    options = read_options(told)
+    assert (options.events, options.rounds, options.json) == (10, 1, Path("x.json"))
+    assert list(options.parts) == [Part.SCALE, Part.MEMORY]
+    assert options.is_profile
+
+
+@pytest.mark.parametrize("told", ["--events 0", "--rounds -1", "--events many", "--only sleep", "--fast"])
+def test_a_senseless_command_line_is_refused(told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options(told.split())
+    assert "usage" in capsys.readouterr().err
+
+
+def test_every_event_of_the_scenario_starts_one_automation_and_passes_its_conditions() -> None:
+    mix = Mix(workspaces=2, types=3)
+    drafts = list(events(mix, 12))
+    places = [(draft.workspace_id, draft.type) for draft in drafts]
+    assert places[:6] == places[6:] == list(mix.places())
+    assert len(set(places)) == mix.automations
+    holds = compile_conditions(parse_definition(definition("order.step_0")).conditions)
+    assert all(holds({**draft.payload, "now": NOON}) for draft in drafts)
+    assert len({draft.id for draft in drafts}) == 12
+
+
+def test_the_large_mix_holds_the_small_one() -> None:
+    assert TWO_HUNDRED.automations == 200
+    assert (FEW.automations, MANY.automations) == (100, 100_000)
+    assert set(FEW.places()) < set(MANY.places())
+
+
+def test_an_event_carries_a_payload_of_an_ordinary_size() -> None:
+    assert 200 < len(json.dumps(payload(17))) < 500
+
+
+def test_collapsed_stacks_are_counted_by_function() -> None:
+    profile = fold(["main;work;dumps 3", "main;work 1", "main;work;work 2", ""])
+    assert profile.samples == 6
+    assert profile.inclusive == {"main": 6, "work": 6, "dumps": 3}
+    assert profile.own == {"dumps": 3, "work": 3}
+    assert "100.0 main" in tell(profile)
