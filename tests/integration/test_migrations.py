@@ -1,0 +1,107 @@
+"""The migrations, from nothing to the tables that the code knows, on both databases."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from psycopg import sql as pg
+from sqlalchemy import inspect
+
+from shared.db.engine import Database, open_database
+from shared.db.migrating import migrate, missing_migrations
+from shared.db.people import insert_workspace, workspace_name
+from shared.db.tables import METADATA
+from tests.runs import NOW
+from tests.servers import Postgres
+
+ROOT = Path(__file__).resolve().parents[2]
+MIGRATE = "import sys\nfrom shared.db.migrating import migrate\nmigrate(sys.argv[1])"
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: Postgres) -> Iterator[str]:
+    """Give the address of a PostgreSQL database without a table."""
+    name = pg.Identifier(f"e_{uuid4().hex}")
+    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
+        conn.execute(pg.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
+    yield postgres_server.url(name.as_string().strip('"'))
+    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
+        conn.execute(pg.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of a database that nobody migrated, once for each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/deep/down/knockon.db"
+    url: str = request.getfixturevalue("empty_postgres")
+    return url
+
+
+@pytest.fixture
+def migrated(empty_url: str) -> Iterator[Database]:
+    migrate(empty_url)
+    with closing(Disposing(empty_url)) as opened:
+        yield opened.database
+
+
+class Disposing:
+    """A database that `closing` lets go of."""
+
+    def __init__(self, url: str) -> None:
+        self.database = open_database(url)
+
+    def close(self) -> None:
+        self.database.dispose()
+
+
+def test_the_tables_are_those_that_the_code_knows(migrated: Database) -> None:
+    with migrated.read() as conn:
+        context = MigrationContext.configure(conn, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+
+
+def test_nothing_is_missing_after_a_migration(migrated: Database) -> None:
+    assert missing_migrations(migrated) == []
+
+
+def test_a_database_without_tables_lacks_everything_in_order(postgres_url: str, empty_postgres: str) -> None:
+    full, empty = Disposing(postgres_url), Disposing(empty_postgres)
+    with closing(full), closing(empty):
+        missing = missing_migrations(empty.database)
+        assert missing == sorted(missing)
+        assert len(missing) > 0
+        assert missing_migrations(full.database) == []
+
+
+def test_a_second_migration_changes_nothing(migrated: Database, empty_url: str) -> None:
+    with migrated.begin() as conn:
+        insert_workspace(conn, "w1", "Kept", now=NOW)
+    migrate(empty_url)
+    with migrated.read() as conn:
+        assert workspace_name(conn, "w1") == "Kept"
+        assert len(conn.exec_driver_sql("SELECT version_num FROM alembic_version").all()) == 1
+
+
+def test_two_migrations_at_once_both_succeed(empty_url: str, tmp_path: Path) -> None:
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", MIGRATE, empty_url], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in processes] == [
+        ("", 0)
+    ] * 2
+    with closing(Disposing(empty_url)) as opened:
+        assert missing_migrations(opened.database) == []
+        with opened.database.read() as conn:
+            assert set(METADATA.tables) < set(inspect(conn).get_table_names())
