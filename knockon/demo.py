@@ -29,8 +29,9 @@ from knockon.event_lines import publish_lines
 from knockon.examples import AUTOMATIONS, ENDPOINT, EVENTS
 from knockon.supervisor import Supervisor
 from knockon.up import Counts, served
-from shared.db.engine import Database, migrate, open_database
+from shared.db.engine import Database, open_database
 from shared.db.log_reads import LogQuery, newest_logs
+from shared.db.migrating import migrate
 from shared.db.people import list_notices
 from shared.db.reads import RunQuery, RunSummary, list_runs
 from shared.ids import new_id
@@ -161,7 +162,7 @@ def _environment(servers: dict[str, str], prefix: str) -> dict[str, str]:
         **servers,
         "KNOCKON_PREFIX": prefix,
         "WEBHOOK_ALLOW_PRIVATE": "true",
-        "LOG_LEVEL": "warning",
+        "LOG_LEVEL": "error",
         "HANDLE_LOST_S": "86400",
         "WATCHDOG_LEASES_S": "86400",
     }

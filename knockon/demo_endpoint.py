@@ -21,7 +21,7 @@ class _Endpoint(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Takes what is sent to /orders, /busy from the third call on, and nothing on /down."""
+    """Takes what is sent to /busy from the third call on, and nothing that is sent to /down."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -31,8 +31,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _status(self) -> int:
         match self.path:
-            case "/orders":
-                return 200
             case "/busy" if isinstance(self.server, _Endpoint):
                 return 503 if next(self.server.busy_calls) <= BUSY_ANSWERS else 200
             case "/down":

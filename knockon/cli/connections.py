@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,7 +21,7 @@ def read_settings() -> Settings:
     """Read the settings, and let warnings of the services reach the person. Raises SettingsError."""
     settings = load_settings()
     quiet = {"log_level": _log_level(settings.log_level), "log_format": LogFormat.CONSOLE}
-    configure_logs(settings.model_copy(update=quiet))
+    configure_logs(settings.model_copy(update=quiet), sys.__stderr__)
     return settings
 
 

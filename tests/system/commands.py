@@ -17,7 +17,7 @@ COMMAND = (sys.executable, "-P", "-m", "knockon")
 OURS = ("REDIS_URL", "DATABASE_URL", "KNOCKON_", "WEBHOOK_", "LOG_", "RUN_", "WATCHDOG_", "HANDLE_")
 
 
-class Deployment:
+class Home:
     """A folder in which commands run, with the settings that they find there and no others."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
@@ -37,6 +37,7 @@ class Deployment:
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from tests.system.commands import Deployment
+from tests.system.commands import Home
 
 LIMIT_S = 150  # the demo's own deadline and the start of everything, on a machine that is busy with tests
 
@@ -13,7 +13,7 @@ LIMIT_S = 150  # the demo's own deadline and the start of everything, on a machi
 def test_the_demo_ends_well_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     folders = tmp_path / "folders"
     folders.mkdir()
-    demo = Deployment(tmp_path / "home", {"TMPDIR": str(folders)})
+    demo = Home(tmp_path / "home", {"TMPDIR": str(folders)})
     said = demo.run("demo", timeout_s=LIMIT_S)
     assert said.count("\nok  ") == 8
     assert "FAIL" not in said
@@ -26,8 +26,9 @@ def test_the_demo_uses_given_servers_under_names_of_its_own(
     kind: str, request: pytest.FixtureRequest, redis_url: str, redis_client: Redis, tmp_path: Path
 ) -> None:
     servers = {"DATABASE_URL": request.getfixturevalue(kind), "REDIS_URL": redis_url}
-    demo = Deployment(tmp_path / "home", servers)
+    demo = Home(tmp_path / "home", servers)
     demo.run("demo", timeout_s=LIMIT_S)
-    names = [name for name in redis_client.keys() if not name.startswith((b"demo-", b"rq:"))]
+    found: list[bytes] = redis_client.keys()  # type: ignore[assignment]  # a client of bytes answers bytes
+    names = [name for name in found if not name.startswith((b"demo-", b"rq:"))]
     assert names == []
     assert demo.ask("runs", "list") == []

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from knockon.embedded import find_redis
-from tests.system.commands import Deployment, Started
+from tests.system.commands import Home, Started
 from tests.waiting import poll
 
 AUTOMATIONS = """
@@ -21,24 +21,24 @@ ROOMS = {"matcher", "worker", "scheduler", "watchdog"}
 
 
 @pytest.fixture
-def embedded(tmp_path: Path) -> Deployment:
+def embedded(tmp_path: Path) -> Home:
     """Give a folder where nothing is set."""
-    return Deployment(tmp_path / "home", {})
+    return Home(tmp_path / "home", {})
 
 
 @pytest.fixture(params=["embedded", "given"])
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     """Give a folder where nothing is set, and one where both servers are named."""
     if request.param == "embedded":
-        return Deployment(tmp_path / "home", {})
+        return Home(tmp_path / "home", {})
     servers = {
         "DATABASE_URL": request.getfixturevalue("postgres_url"),
         "REDIS_URL": request.getfixturevalue("redis_url"),
     }
-    return Deployment(tmp_path / "home", servers)
+    return Home(tmp_path / "home", servers)
 
 
-def publish_and_await(deployment: Deployment, event_id: str) -> dict[str, Any]:
+def publish_and_await(deployment: Home, event_id: str) -> dict[str, Any]:
     """Publish an event and wait until its run has ended."""
     before = len(deployment.ask("runs", "list"))
     deployment.run("publish", "order.placed", "--id", event_id)
@@ -52,7 +52,7 @@ def is_over(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
-def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: Deployment) -> None:
+def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: Home) -> None:
     (deployment.folder / "automations.yaml").write_text(AUTOMATIONS)
     with deployment.started("up") as up:
         up.await_line("knockon tail")
@@ -68,7 +68,7 @@ def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: D
     assert "Traceback" not in up.said()
 
 
-def test_a_process_that_dies_is_started_again(embedded: Deployment) -> None:
+def test_a_process_that_dies_is_started_again(embedded: Home) -> None:
     (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
     with embedded.started("up") as up:
         up.await_line("worker_started")
@@ -81,7 +81,7 @@ def test_a_process_that_dies_is_started_again(embedded: Deployment) -> None:
         assert publish_and_await(embedded, "two")["status"] == "SUCCEEDED"
 
 
-def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: Deployment) -> None:
+def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: Home) -> None:
     (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
     with embedded.started("up") as up:
         up.await_line("worker_started")
@@ -95,7 +95,7 @@ def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: D
         stop_politely(again)
 
 
-def test_tail_follows_and_ends_well_on_an_interrupt(embedded: Deployment) -> None:
+def test_tail_follows_and_ends_well_on_an_interrupt(embedded: Home) -> None:
     (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
     with embedded.started("up") as up:
         up.await_line("knockon tail")

@@ -1,0 +1,280 @@
+"""The commands that work on rows and Redis, run inside this process, on both databases."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from redis import Redis
+from sqlalchemy import text
+from typer.testing import CliRunner, Result
+
+from knockon.cli.app import app
+from shared.db.engine import open_database
+from shared.keys import GROUP
+from shared.services.backends import Backends
+from shared.services.workspaces import hash_key
+from tests.people import opened_backends, set_run
+
+AUTOMATIONS = """
+- key: welcome
+  name: Welcome
+  trigger: {type: EVENT, config: {eventType: order.placed}}
+  actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
+- key: second
+  name: Second
+  status: DRAFT
+  trigger: {type: MANUAL}
+  actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
+"""
+
+Knockon = Callable[..., Result]
+
+
+@pytest.fixture
+def knockon(database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Knockon:
+    """Run a command against this test's servers; it must end with `code`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "automations.yaml").write_text(AUTOMATIONS)
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "KNOCKON_WORKSPACE": "w1"}
+
+    def run(*arguments: str, code: int = 0, stdin: str | None = None, **env: str) -> Result:
+        result = CliRunner().invoke(app, arguments, env={**servers, **env}, input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def opened(database_url: str, redis_url: str) -> Iterator[Backends]:
+    with opened_backends(database_url, redis_url) as backends:
+        yield backends
+
+
+def document(result: Result) -> Any:
+    return orjson.loads(result.stdout)
+
+
+def start(knockon: Knockon, number: int = 1) -> list[str]:
+    """Apply the file and start runs by hand; give their ids."""
+    knockon("apply", "-f", "automations.yaml")
+    return [knockon("automations", "run", "welcome").stdout.strip() for _ in range(number)]
+
+
+def test_init_makes_a_workspace_once_and_stores_only_the_hash_of_its_key(
+    knockon: Knockon, database_url: str
+) -> None:
+    key = document(knockon("init", "shop", "-o", "json"))["key"]
+    assert re.fullmatch(r"kn_live_[\w-]{43}", key)
+    assert document(knockon("init", "shop", "-o", "json")) == {
+        "workspace": "shop",
+        "created": False,
+        "key": None,
+    }
+    database = open_database(database_url)
+    with database.read() as conn:
+        stored = conn.execute(text("SELECT key_hash, last4 FROM api_keys")).one()
+        assert conn.execute(text("SELECT role FROM members")).scalar_one() == "owner"
+    database.dispose()
+    assert tuple(stored) == (hash_key(key), key[-4:])
+    assert "at most 100 letters" in knockon("init", "no good", code=1).stderr
+
+
+def test_keys_are_made_listed_and_revoked(knockon: Knockon, opened: Backends) -> None:
+    made = document(knockon("keys", "create", "shop", "--scope", "events:write", "-o", "json"))
+    knockon("keys", "revoke", made["id"])
+    (listed,) = document(knockon("keys", "list", "-o", "json"))
+    assert (listed["name"], listed["scopes"], listed["last4"]) == ("shop", ["events:write"], made["key"][-4:])
+    assert listed["revoked_at"] is not None
+    assert made["key"] not in knockon("keys", "list").stdout
+    assert "there is no key" in knockon("keys", "revoke", "nope", code=1).stderr
+
+
+def test_apply_shows_what_changes_and_a_dry_run_changes_nothing(knockon: Knockon, opened: Backends) -> None:
+    assert "2 of 2 would change" in knockon("apply", "-f", "automations.yaml", "--dry-run").stdout
+    assert document(knockon("automations", "list", "-o", "json")) == []
+    assert "created    welcome" in knockon("apply", "-f", "automations.yaml").stdout
+    assert "0 of 2 changed" in knockon("apply", "-f", "automations.yaml").stdout
+    Path("automations.yaml").write_text(AUTOMATIONS.replace("name: Welcome", "name: Good morning"))
+    shown = knockon("apply", "-f", "automations.yaml").stdout
+    assert "-name: Welcome" in shown
+    assert "+name: Good morning" in shown
+
+
+def test_apply_reads_stdin_and_prunes_only_when_told(knockon: Knockon, opened: Backends) -> None:
+    knockon("apply", "-f", "automations.yaml")
+    alone = AUTOMATIONS.split("- key: second", maxsplit=1)[0]
+    assert "deleted" not in knockon("apply", "-f", "-", stdin=alone).stdout
+    assert "deleted    second" in knockon("apply", "-f", "-", "--prune", stdin=alone).stdout
+
+
+def test_a_bad_definition_is_a_list_of_faults(knockon: Knockon, opened: Backends) -> None:
+    Path("bad.yaml").write_text(
+        AUTOMATIONS.replace("title: Hello", "titel: Hello").replace("MANUAL", "MANUEL")
+    )
+    said = knockon("apply", "-f", "automations.yaml", "-f", "bad.yaml", code=1).stderr
+    assert "error: bad.yaml: [0].actions[0].config.titel: 'titel' is unknown" in said
+    assert "error: bad.yaml: [1].trigger.type: 'MANUEL' is unknown; did you mean MANUAL?" in said
+    assert "Traceback" not in said
+    twice = knockon("apply", "-f", "automations.yaml", "-f", "automations.yaml", code=1).stderr
+    assert "automations.yaml: welcome: is in automations.yaml too" in twice
+    assert "nowhere.yaml: No such file" in knockon("apply", "-f", "nowhere.yaml", code=1).stderr
+
+
+def test_automations_are_turned_on_and_off(knockon: Knockon, opened: Backends) -> None:
+    knockon("apply", "-f", "automations.yaml")
+    assert knockon("automations", "pause", "welcome").stdout == "welcome is PAUSED\n"
+    assert knockon("automations", "pause", "welcome").stdout == "welcome was PAUSED already\n"
+    assert "activate it first" in knockon("automations", "run", "welcome", code=1).stderr
+    assert document(knockon("automations", "activate", "welcome", "-o", "json"))["changed"] is True
+    assert "eventType: order.placed" in knockon("automations", "show", "welcome").stdout
+    assert "there is no automation 'x'" in knockon("automations", "show", "x", code=1).stderr
+
+
+def test_runs_are_listed_shown_and_cancelled(knockon: Knockon, opened: Backends) -> None:
+    first, second = start(knockon, 2)
+    assert [run["id"] for run in document(knockon("runs", "list", "-o", "json"))] == [second, first]
+    assert knockon("runs", "list").stdout.splitlines()[1].split()[:3] == [second, "welcome", "PENDING"]
+    assert knockon("runs", "cancel", first).stdout == "cancelled\n"
+    assert "CANCELLED" in knockon("runs", "cancel", first, code=1).stderr
+    cancelled = document(knockon("runs", "list", "--status", "cancelled", "-o", "json"))
+    assert [run["id"] for run in cancelled] == [first]
+    set_run(opened, second, "RUNNING")
+    assert "--force" in knockon("runs", "cancel", second, code=1).stderr
+    assert "stops before its next action" in knockon("runs", "cancel", second, "--force").stdout
+    detail = document(knockon("runs", "show", first, "-o", "json"))
+    assert detail["run"]["status"] == "CANCELLED"
+    assert [line["message"] for line in detail["logs"]] == ["run cancelled"]
+    assert "run cancelled" in knockon("runs", "show", first).stdout
+    assert "there is no run" in knockon("runs", "show", first, "-w", "w2", code=1).stderr
+
+
+def test_failed_and_dead_runs_are_replayed_once(knockon: Knockon, opened: Backends) -> None:
+    failed, *dead = start(knockon, 4)
+    set_run(opened, failed, "FAILED")
+    for run_id in dead:
+        set_run(opened, run_id, "DEAD_LETTER")
+    assert "1 replayed from the action that failed" in knockon("runs", "replay", failed).stdout
+    assert f"{failed} is going on already" in knockon("runs", "replay", failed).stderr
+    assert len(document(knockon("dead", "list", "-o", "json"))) == 3
+    assert "succeeded are repeated" in knockon("dead", "replay", dead[0], "--from-start").stdout
+    assert len(document(knockon("dead", "replay", "--automation", "welcome", "-o", "json"))["replayed"]) == 2
+    assert document(knockon("dead", "list", "-o", "json")) == []
+    knockon("dead", "replay", code=2)
+    knockon("dead", "replay", "x", "--all", code=2)
+
+
+def test_publish_sends_one_event_from_arguments(knockon: Knockon, opened: Backends) -> None:
+    sent = document(
+        knockon("publish", "order.placed", "--payload", '{"orderId": 7}', "--id", "o7", "-o", "json")
+    )
+    ((entry_id, fields),) = opened.redis.xrange("factory:events")
+    assert sent == {"entry_id": entry_id.decode(), "id": "o7"}
+    assert fields[b"workspaceId"] == b"w1"
+    assert orjson.loads(fields[b"payload"]) == {"orderId": 7}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["order.placed", "--payload", "{"], 1, "--payload is not JSON"),
+        (["order.placed", "--payload", "[1]"], 1, "--payload must be a JSON object"),
+        (["Order"], 1, "type: must be noun.verb"),
+        ([], 2, "give a TYPE, or --file"),
+        (["order.placed", "--file", "x"], 2, "give a TYPE, or --file"),
+        (["--file", "nowhere.jsonl"], 1, "nowhere.jsonl"),
+    ],
+)
+def test_publish_refuses_with_one_line(knockon: Knockon, arguments: list[str], code: int, said: str) -> None:
+    assert said in knockon("publish", *arguments, code=code).stderr
+
+
+def test_publish_sends_the_lines_before_a_bad_one_and_names_it(knockon: Knockon, opened: Backends) -> None:
+    lines = '{"type": "order.placed", "workspaceId": "w2"}\n\n{"type": "order.placed"}\n{"type": 5}\n'
+    said = knockon("publish", "-f", "-", stdin=lines, code=1).stderr
+    assert "line 4: type: must be text" in said
+    entries = opened.redis.xrange("factory:events")
+    assert [fields[b"workspaceId"] for _, fields in entries] == [b"w2", b"w1"]
+    assert "2 published" in knockon("publish", "-f", "-", stdin=lines.rsplit("\n", 2)[0]).stdout
+
+
+def test_tail_prints_what_there_is_and_filters(knockon: Knockon, opened: Backends) -> None:
+    first, second = start(knockon, 2)
+    knockon("runs", "cancel", first)
+    knockon("runs", "cancel", second)
+    shown = [orjson.loads(line) for line in knockon("tail", "--no-follow", "-o", "json").stdout.splitlines()]
+    assert [line["run_id"] for line in shown] == [first, second]
+    assert first in knockon("tail", "--no-follow", "--run", first).stdout
+    assert second not in knockon("tail", "--no-follow", "--run", first).stdout
+    assert knockon("tail", "--no-follow", "--automation", "second").stdout == ""
+    assert knockon("tail", "--no-follow", "--level", "warning").stdout == ""
+    assert len(knockon("tail", "--no-follow", "--since", "10m").stdout.splitlines()) == 2
+    knockon("tail", "--no-follow", "--since", "5x", code=2)
+    knockon("tail", "--no-follow", "--level", "loud", code=2)
+
+
+def test_what_could_steer_a_terminal_is_not_printed(knockon: Knockon, opened: Backends) -> None:
+    start(knockon)
+    run_id = knockon("automations", "run", "welcome", "--payload", '{"a": "\\u001b[2Jx"}').stdout.strip()
+    assert "\x1b" not in knockon("runs", "show", run_id).stdout
+
+
+def test_dead_events_are_listed_and_put_back(knockon: Knockon, opened: Backends) -> None:
+    fields = {"type": "order.placed", "payload": "{}", "reason": "workspaceId: is missing", "entry": "1-1"}
+    dead_id = opened.redis.xadd("factory:events:dead", fields).decode()
+    assert "workspaceId: is missing" in knockon("events", "dead").stdout
+    assert document(knockon("events", "dead", "-o", "json"))[0]["id"] == dead_id
+    assert "1 of 1 are on the stream again" in knockon("events", "requeue", dead_id).stdout
+    assert "none of these" in knockon("events", "requeue", dead_id, code=1).stderr
+    knockon("events", "requeue", code=2)
+    assert opened.redis.xlen("factory:events") == 1
+
+
+def test_the_doctor_finds_what_is_wrong(knockon: Knockon, opened: Backends, redis_client: Redis) -> None:
+    findings = {found["subject"]: found for found in document(knockon("doctor", "-o", "json"))}
+    assert {found["level"] for found in findings.values()} == {"ok"}
+    assert {"python", "settings", "data folder", "redis", "queue", "stream", "sql", "clock"} < findings.keys()
+    redis_client.set("rq:suspended", 1)
+    redis_client.xadd("factory:events", {"type": "order.placed"})
+    shown = knockon("doctor", code=1).stdout
+    assert "is suspended" in shown
+    assert "no matcher has ever read" in shown
+    redis_client.xgroup_create("factory:events", GROUP, id="0")
+    assert "being worked on" in knockon("doctor", code=1).stdout
+
+
+def test_the_doctor_and_the_others_name_a_server_that_is_away(knockon: Knockon) -> None:
+    nowhere = "redis://me:hidden@127.0.0.1:1/0"
+    shown = knockon("doctor", code=1, REDIS_URL=nowhere).stdout
+    assert "correct REDIS_URL" in shown
+    assert "hidden" not in shown
+    assert "error: Redis" in knockon("automations", "pause", "welcome", code=1, REDIS_URL=nowhere).stderr
+    away = "postgresql://me:hidden@127.0.0.1:1/x"
+    assert "correct DATABASE_URL" in knockon("doctor", code=1, DATABASE_URL=away).stdout
+    said = knockon("runs", "list", code=1, DATABASE_URL=away).stderr
+    assert "the database cannot be used" in said
+    assert "hidden" not in said
+
+
+def test_without_servers_a_command_says_how_to_start_them(knockon: Knockon) -> None:
+    bare = {"REDIS_URL": "", "DATABASE_URL": ""}
+    assert "knockon up" in knockon("runs", "list", code=1, **bare).stderr
+    assert "knockon up" in knockon("publish", "order.placed", code=1, **bare).stderr
+
+
+def test_a_database_that_was_never_migrated_is_named(knockon: Knockon, tmp_path: Path) -> None:
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    assert "knockon migrate" in knockon("runs", "list", code=1, DATABASE_URL=fresh).stderr
+    assert "knockon migrate" in knockon("doctor", code=1, DATABASE_URL=fresh).stdout
+    knockon("migrate", DATABASE_URL=fresh)
+    knockon("migrate", DATABASE_URL=fresh)
+    assert knockon("runs", "list", "-o", "json", DATABASE_URL=fresh).stdout == "[]\n"
+
+
+def test_a_bad_setting_is_one_line(knockon: Knockon) -> None:
+    said = knockon("runs", "list", code=1, RUN_LEASE_S="soon").stderr
+    assert said.startswith("error: RUN_LEASE_S: ")
+    assert said.count("\n") == 1
