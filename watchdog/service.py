@@ -1,8 +1,8 @@
 """The watchdog's loop: each duty at its own period, by one of however many watchdogs there are.
 
 It runs as a process of its own and as a thread inside every worker, so that it does not hang on what it
-guards. A lock in SQL elects the one that acts; when that one is gone or frozen, another takes over within a
-minute. A frozen one that comes back does no harm: every write is a compare-and-set.
+guards. A lock in SQL elects the one that acts; when that one is gone or frozen, another takes over within
+seconds. A frozen one that comes back does no harm: every write is a compare-and-set.
 """
 
 import os
@@ -69,6 +69,7 @@ class Watchdog:
         )
         self._next_election = first
         self._is_compared = False
+        self._has_lock = False
 
     def run(self, stop: StopFlag) -> None:
         """Keep watch until the flag is raised; an outage or a bug costs a pass, never the watch."""
@@ -85,10 +86,11 @@ class Watchdog:
         if not self._is_compared:
             self._warn_of_skew()
         now_s = self._parts.clock.monotonic()
-        due = [duty for duty in self._duties if duty.due <= now_s]
-        if not due or now_s < self._next_election or not self._is_elected(now_s):
-            return
-        for duty in due:
+        if now_s >= self._next_election:
+            self._has_lock = self._is_elected(now_s)
+        for duty in self._duties if self._has_lock else ():
+            if duty.due > now_s:
+                continue
             try:
                 log.debug("duty_started", duty=duty.name)
                 duty.work()
@@ -97,15 +99,14 @@ class Watchdog:
                 duty.due = self._parts.clock.monotonic() + duty.every_s
 
     def _is_elected(self, now_s: float) -> bool:
-        settings = self._parts.settings
-        self._next_election = now_s + min(ELECTION_S, settings.watchdog_leases_s)
-        hold = timedelta(seconds=settings.watchdog_leases_s * HELD_PERIODS)
+        """Take the lock or keep it; a dead holder is replaced within three periods of election."""
+        period_s = min(ELECTION_S, self._parts.settings.watchdog_leases_s)
+        self._has_lock = False
+        self._next_election = now_s + period_s
+        hold = timedelta(seconds=period_s * HELD_PERIODS)
         now = self._parts.clock.now()
         owner = self._parts.owner
-        elected = self._parts.database.transact(lambda conn: take_lock(conn, LOCK, owner, now=now, hold=hold))
-        if elected:
-            self._next_election = now_s
-        return elected
+        return self._parts.database.transact(lambda conn: take_lock(conn, LOCK, owner, now=now, hold=hold))
 
     def _warn_of_skew(self) -> None:
         with self._parts.database.read() as conn:
