@@ -41,9 +41,7 @@ MOVES: Final[Mapping[RunStatus, frozenset[RunStatus]]] = MappingProxyType(
     }
 )
 
-ENDED: Final = frozenset(
-    {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.DEAD_LETTER, RunStatus.CANCELLED}
-)
+ENDED: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.DEAD_LETTER, RunStatus.CANCELLED})
 
 
 def check_move(origin: RunStatus, to: RunStatus) -> None:
