@@ -35,12 +35,13 @@ log = structlog.get_logger(__name__)
 
 ROOMS: Final = Path(__file__).resolve().parents[1]
 IN_CHILD: Final = "KNOCKON_SOLO"
+AT_ONCE: Final = 2
 
 Follow = Callable[[], object]
 
 
 class Solo:
-    """Drives suspect runs in children of this process, one thread a child."""
+    """Drives suspect runs in children of this process, two at a time; the others wait under their lease."""
 
     def __init__(self, parts: Parts, held: HeldRuns) -> None:
         """Start nothing yet."""
@@ -49,6 +50,7 @@ class Solo:
         self._lock = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
         self._ending = False
+        self._places = threading.Semaphore(AT_ONCE)
 
     def is_child(self) -> bool:
         """Tell whether this process is itself such a child."""
@@ -68,7 +70,8 @@ class Solo:
 
     def _watch(self, held: HeldRun) -> None:
         try:
-            code = self._wait_for(held.run.claim)
+            with self._places:
+                code = self._wait_for(held.run.claim)
             if code == -signal.SIGTERM and self._ending:
                 self._write(partial(self._write_hand_back, held))
             elif code != 0:

@@ -141,17 +141,19 @@ class Fleet:
             process.wait()
 
     def show(self) -> None:
-        """Print the last lines of each log; pytest shows them where a test failed."""
+        """Write the last lines of each log out; pytest shows them where a test failed."""
         for process in self._processes:
-            print(f"--- {process.name}, exit code {process.wait()}")
+            sys.stdout.write(f"--- {process.name}, exit code {process.wait()}\n")
             for line in process.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]:
-                print(line[:1000])
+                sys.stdout.write(f"{line[:1000]}\n")
 
     def _add(self, process: Process) -> Process:
         self._processes.append(process)
         return process
 
-    def _prepare(self, room: str, fault: str, settings: Mapping[str, Any]) -> tuple[str, Path, dict[str, str]]:
+    def _prepare(
+        self, room: str, fault: str, settings: Mapping[str, Any]
+    ) -> tuple[str, Path, dict[str, str]]:
         name = f"{room}-{len(self._processes) + 1}"
         variables = {**self._variables, **{key: str(value) for key, value in settings.items()}}
         if fault:

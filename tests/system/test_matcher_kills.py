@@ -5,23 +5,15 @@ import signal
 import pytest
 
 from shared.faults import FaultPoint
+from tests.system import points
 from tests.system.account import check_account
 from tests.system.conftest import Opener
 from tests.system.deployment import KEYS
 
 EVENTS = 20
-MATCHER_POINTS = (
-    FaultPoint.MATCH_AFTER_READ,
-    FaultPoint.MATCH_AFTER_DEDUPE,
-    FaultPoint.MATCH_BEFORE_COMMIT,
-    FaultPoint.MATCH_AFTER_COMMIT,
-    FaultPoint.ENQUEUE_BEFORE,
-    FaultPoint.MATCH_BEFORE_ACK,
-    FaultPoint.ENQUEUE_AFTER,
-)
 
 
-@pytest.mark.parametrize("point", MATCHER_POINTS)
+@pytest.mark.parametrize("point", points.MATCHER)
 def test_no_event_is_lost_or_doubled_when_a_matcher_is_killed(opened: Opener, point: FaultPoint) -> None:
     site = opened()
     automation_id = site.automation(site.hook("/one"))

@@ -7,30 +7,16 @@ import pytest
 
 from shared.faults import FaultPoint
 from tests.receiver import Script, Step
+from tests.system import points
 from tests.system.account import check_account
 from tests.system.conftest import Opener
 
-# `@2` is the second passage: by then the start of the run is written, and the first action is under way.
-WORKER_POINTS = (
-    "claim.after_commit",
-    "handle.before_ack",
-    "run.before_guard",
-    "action.before_effect",
-    "action.before_effect@2",
-    "action.after_effect",
-    "action.after_effect@2",
-    "journal.before_commit",
-    "journal.before_commit@2",
-    "journal.after_commit",
-    "journal.after_commit@2",
-    "run.before_terminal",
-    "outbox.before_emit",
-    "outbox.after_emit",
-)
+ONCE = [str(point) for point in points.WORKER]
+TWICE = [f"{point}@2" for point in points.WORKER_AGAIN]
 NOTE = {"type": "CREATE_NOTIFICATION", "config": {"title": "Order", "body": "{{ number }}"}}
 
 
-@pytest.mark.parametrize("point", WORKER_POINTS)
+@pytest.mark.parametrize("point", [*ONCE, *TWICE])
 def test_a_run_outlives_its_worker(opened: Opener, point: str) -> None:
     site = opened()
     site.automation(site.hook("/one"), site.hook("/two"))
@@ -45,7 +31,7 @@ def test_a_run_outlives_its_worker(opened: Opener, point: str) -> None:
     assert run.status == "SUCCEEDED"
     crashed = site.outcomes().count("crashed")
     assert run.retry_count == crashed
-    assert crashed == (0 if FaultPoint(point.partition("@")[0]).startswith("outbox") else 1)
+    assert crashed == (0 if point in points.OUTBOX else 1)
 
 
 def test_a_run_killed_in_its_second_action_resumes_there(opened: Opener) -> None:
@@ -67,19 +53,19 @@ def test_a_run_killed_in_its_second_action_resumes_there(opened: Opener) -> None
     assert calls == {("/one", f"{run.id}:1"): 1, ("/two", f"{run.id}:2"): 2, ("/three", f"{run.id}:3"): 1}
 
 
-@pytest.mark.parametrize("point", ["journal.before_commit", "journal.after_commit"])
-def test_an_effect_on_our_own_tables_happens_exactly_once(opened: Opener, point: str) -> None:
+@pytest.mark.parametrize("point", [FaultPoint.JOURNAL_BEFORE_COMMIT, FaultPoint.JOURNAL_AFTER_COMMIT])
+def test_an_effect_on_our_own_tables_happens_exactly_once(opened: Opener, point: FaultPoint) -> None:
     site = opened()
     site.automation(NOTE, NOTE)
     site.fleet.start("matcher")
     doomed = site.fleet.start("worker", fault=f"{point}:kill9")
-    site.publish(5)
+    site.publish(2)
     assert doomed.wait() == -signal.SIGKILL
     site.fleet.start("worker")
-    site.await_ended(5)
+    site.await_ended(2)
     check_account(site)
-    assert site.statuses() == ["SUCCEEDED"] * 5
-    assert site.one("SELECT COUNT(*) AS notices FROM notifications").notices == 10
+    assert site.statuses() == ["SUCCEEDED"] * 2
+    assert site.one("SELECT COUNT(*) AS notices FROM notifications").notices == 4
 
 
 def test_a_retry_that_was_never_scheduled_is_found(opened: Opener) -> None:
@@ -87,7 +73,7 @@ def test_a_retry_that_was_never_scheduled_is_found(opened: Opener) -> None:
     site = opened(script=refused_once)
     site.automation(site.hook("/one"), site.hook("/two"))
     site.fleet.start("matcher")
-    doomed = site.fleet.start("worker", fault=f"{FaultPoint.RETRY_BEFORE_SCHEDULE}:kill9")
+    doomed = site.fleet.start("worker", fault=f"{points.WORKER_RETRYING}:kill9")
     site.publish()
     assert doomed.wait() == -signal.SIGKILL
     site.fleet.start("worker")
@@ -97,7 +83,7 @@ def test_a_retry_that_was_never_scheduled_is_found(opened: Opener) -> None:
     assert len(site.receiver.deliveries("/one")) == 1
 
 
-@pytest.mark.parametrize("point", [FaultPoint.OUTBOX_BEFORE_EMIT, FaultPoint.OUTBOX_AFTER_EMIT])
+@pytest.mark.parametrize("point", sorted(points.OUTBOX))
 def test_an_emitted_event_starts_its_run_once(opened: Opener, point: FaultPoint) -> None:
     site = opened()
     site.automation({"type": "EMIT_EVENT", "config": {"event_type": "order.seen"}})
@@ -110,3 +96,25 @@ def test_an_emitted_event_starts_its_run_once(opened: Opener, point: FaultPoint)
     site.await_ended(2)
     check_account(site)
     assert site.statuses() == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_run_that_kills_its_process_dies_alone_at_the_third_crash(opened: Opener) -> None:
+    site = opened()
+    site.automation(site.hook("/one"))
+    site.fleet.start("matcher")
+    first = site.fleet.start("worker", fault=f"{FaultPoint.ACTION_AFTER_EFFECT}:kill9")
+    site.publish()
+    assert first.wait() == -signal.SIGKILL
+    second = site.fleet.start("worker", fault=f"{FaultPoint.ACTION_AFTER_EFFECT}:kill9")
+    site.await_ended(1)
+    assert second.is_alive()
+    check_account(site)
+    (run,) = site.runs()
+    assert run.status == "DEAD_LETTER"
+    assert "SIGKILL" in str(run.error)
+    assert site.outcomes() == ["crashed"] * 3
+
+
+def test_every_kill_point_is_iterated() -> None:
+    others = {points.WORKER_RETRYING, points.SCHEDULER, points.WATCHDOG}
+    assert {*points.MATCHER, *points.WORKER, *others} == set(FaultPoint)

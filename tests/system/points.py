@@ -1,0 +1,37 @@
+"""Which process is killed at which point. Together they are all the kill points that there are."""
+
+from shared.faults import FaultPoint
+
+MATCHER = (
+    FaultPoint.MATCH_AFTER_READ,
+    FaultPoint.MATCH_AFTER_DEDUPE,
+    FaultPoint.MATCH_BEFORE_COMMIT,
+    FaultPoint.MATCH_AFTER_COMMIT,
+    FaultPoint.ENQUEUE_BEFORE,
+    FaultPoint.MATCH_BEFORE_ACK,
+    FaultPoint.ENQUEUE_AFTER,
+)
+WORKER = (
+    FaultPoint.CLAIM_AFTER_COMMIT,
+    FaultPoint.HANDLE_BEFORE_ACK,
+    FaultPoint.RUN_BEFORE_GUARD,
+    FaultPoint.ACTION_BEFORE_EFFECT,
+    FaultPoint.ACTION_AFTER_EFFECT,
+    FaultPoint.JOURNAL_BEFORE_COMMIT,
+    FaultPoint.JOURNAL_AFTER_COMMIT,
+    FaultPoint.RUN_BEFORE_TERMINAL,
+    FaultPoint.OUTBOX_BEFORE_EMIT,
+    FaultPoint.OUTBOX_AFTER_EMIT,
+)
+# Passed more than once in a life: the second time, the first action is under way or done.
+WORKER_AGAIN = (
+    FaultPoint.ACTION_BEFORE_EFFECT,
+    FaultPoint.ACTION_AFTER_EFFECT,
+    FaultPoint.JOURNAL_BEFORE_COMMIT,
+    FaultPoint.JOURNAL_AFTER_COMMIT,
+)
+WORKER_RETRYING = FaultPoint.RETRY_BEFORE_SCHEDULE
+SCHEDULER = FaultPoint.SCHEDULER_BEFORE_HAND_OVER
+WATCHDOG = FaultPoint.RESCUE_BEFORE_COMMIT
+
+OUTBOX = frozenset({FaultPoint.OUTBOX_BEFORE_EMIT, FaultPoint.OUTBOX_AFTER_EMIT})

@@ -1,0 +1,44 @@
+"""Ending a worker under load: it stops reading, hands back what it holds, and loses nothing."""
+
+from tests.receiver import Script, Step
+from tests.system.account import check_account
+from tests.system.conftest import Opener
+
+EVENTS = 20
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_runs_back(opened: Opener) -> None:
+    slow: Script = {"/two": [*[Step(after_s=30)] * 2, Step(after_s=0.05)]}
+    site = opened(script=slow, SHUTDOWN_GRACE_S=1)
+    site.automation(site.hook("/one"), site.hook("/two"), site.hook("/three"))
+    site.fleet.start("matcher")
+    site.fleet.start("scheduler")
+    ending = site.fleet.spawn("worker")
+    site.publish(EVENTS)
+    site.await_delivery("/two", 2)
+    ending.ask_to_end()
+    ending.ask_to_end()
+    assert ending.wait(15) == 0
+    statuses = site.statuses()
+    assert "RUNNING" not in statuses
+    assert "PENDING" in statuses
+    site.fleet.start("worker")
+    site.await_ended(EVENTS)
+    check_account(site, repeats=1)
+    assert site.statuses() == ["SUCCEEDED"] * EVENTS
+    assert {(run.retry_count, run.crash_count) for run in site.runs()} == {(0, 0)}
+    assert set(site.outcomes()) == {"handed_back", "succeeded"}
+    assert len(site.receiver.deliveries("/two")) == EVENTS + 2
+    assert len(site.receiver.deliveries("/one")) == EVENTS
+
+
+def test_every_process_ends_well_when_asked(opened: Opener) -> None:
+    site = opened()
+    processes = [site.fleet.start(room) for room in ("matcher", "worker", "scheduler", "watchdog")]
+    site.automation(site.hook("/one"))
+    site.publish()
+    site.await_ended(1)
+    for process in processes:
+        process.ask_to_end()
+    assert [process.wait() for process in processes] == [0, 0, 0, 0]
+    check_account(site)

@@ -1,0 +1,82 @@
+"""Redis loses everything, a worker sleeps through its lease: the rows decide what happens."""
+
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+from redis import Redis
+
+from knockon.embedded import start_redis
+from shared.faults import FaultPoint
+from tests.receiver import Script, Step
+from tests.system.account import check_account
+from tests.system.conftest import Opener
+from tests.system.deployment import open_deployment
+from tests.waiting import poll
+
+NOTE = {"type": "CREATE_NOTIFICATION", "config": {"title": "Order", "body": "{{ number }}"}}
+WAITING = 200
+
+
+def test_runs_survive_the_loss_of_all_of_redis(database_url: str, tmp_path: Path) -> None:
+    server = start_redis(tmp_path)
+    try:
+        with open_deployment(server.url, database_url, tmp_path) as site:
+            site.automation(NOTE)
+            site.fleet.start("matcher")
+            site.publish(WAITING)
+            site.await_status("PENDING", WAITING)
+            with closing(Redis.from_url(server.url)) as client:
+                client.flushall()
+            site.fleet.start("worker")
+            site.await_ended(WAITING)
+            site.publish()
+            site.await_ended(WAITING + 1)
+            check_account(site)
+            assert site.statuses() == ["SUCCEEDED"] * (WAITING + 1)
+            assert site.one("SELECT COUNT(*) AS notices FROM notifications").notices == WAITING + 1
+    finally:
+        server.stop()
+
+
+def test_a_worker_that_slept_through_its_lease_changes_nothing(opened: Opener) -> None:
+    slow: Script = {"/two": [Step(after_s=3), Step()]}
+    site = opened(script=slow)
+    site.automation(site.hook("/one"), site.hook("/two"), site.hook("/three"))
+    site.fleet.start("matcher")
+    sleeper = site.fleet.start("worker")
+    site.publish()
+    site.await_delivery("/two")
+    site.freeze(sleeper)
+    site.fleet.start("worker")
+    site.await_ended(1)
+    history = (site.runs(), site.attempts(), site.all("SELECT * FROM run_actions ORDER BY position"))
+    deliveries = len(site.receiver.deliveries())
+    sleeper.thaw()
+    poll(lambda: sleeper.has_logged("claim_lost"), 20)
+    assert sleeper.is_alive()
+    assert history == (site.runs(), site.attempts(), site.all("SELECT * FROM run_actions ORDER BY position"))
+    check_account(site, repeats=1)
+    (run,) = site.runs()
+    assert (run.status, run.retry_count) == ("SUCCEEDED", 1)
+    assert site.outcomes() == ["crashed", "succeeded"]
+    assert len(site.receiver.deliveries()) == deliveries
+    calls = Counter(each.path for each in site.receiver.deliveries())
+    assert calls == {"/one": 1, "/two": 2, "/three": 1}
+
+
+def test_a_worker_that_froze_inside_a_transaction_lets_go_of_its_rows(
+    redis_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    with open_deployment(redis_url, postgres_url, tmp_path) as site:
+        site.automation(site.hook("/one"))
+        site.fleet.start("matcher")
+        frozen = site.fleet.start("worker", fault=f"{FaultPoint.JOURNAL_BEFORE_COMMIT}@2:stop")
+        site.publish()
+        site.await_delivery("/one")
+        site.fleet.start("worker")
+        site.await_ended(1)
+        frozen.thaw()
+        poll(lambda: frozen.has_logged("claim_lost"), 20)
+        check_account(site, repeats=1)
+        assert site.outcomes() == ["crashed", "succeeded"]
