@@ -19,5 +19,6 @@ def create_record(config: CreateRecord, run: RunContext) -> ActionResult:
         fields=config.properties,
         database_id=config.database_id,
         event_type="record.created",
+        may_exist=config.record_id is None,
     )
     return ActionResult({"recordId": record_id, "databaseId": config.database_id}, (effect,))

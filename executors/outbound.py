@@ -151,10 +151,6 @@ class Outbound:
         return _read(response)
 
 
-def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("ascii", "replace"), value.encode()) for name, value in headers.items()]
-
-
 def _read(response: httpcore2.Response) -> Answer:
     """Keep 64 KiB, read on to 1 MiB so that the connection can serve again, and hang up beyond."""
     kept = bytearray()

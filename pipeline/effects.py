@@ -142,6 +142,8 @@ def _create(effect: CreateSubject, record: Record, book: Book) -> Mapping[str, A
     key = (record.run.workspace_id, effect.subject_type, effect.subject_id)
     row = book.subjects.get(key)
     if row is not None and row.deleted is None:
+        if effect.may_exist:
+            return {"existed": True}
         raise FatalError(ALREADY_EXISTS, f"{effect.subject_type} {effect.subject_id} is there already")
     event_id = new_id()
     fields = dict(effect.fields)

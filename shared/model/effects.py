@@ -22,13 +22,18 @@ class UpdateSubject:
 
 @dataclass(frozen=True, slots=True)
 class CreateSubject:
-    """Make a subject, which is refused where a living one has this id. Emits `event_type` about it."""
+    """Make a subject and emit `event_type` about it.
+
+    Where a living one has this id it is refused, or left as it is if `may_exist`: its id then follows from
+    the run, so it is this very action's work of an earlier time.
+    """
 
     subject_type: str
     subject_id: str
     fields: Mapping[str, Any]
     database_id: str | None
     event_type: str
+    may_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
