@@ -23,7 +23,7 @@ from pipeline.parts import Parts
 from pipeline.perform import Performer
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.faults import FaultPoint, passed
-from shared.model.runs import Claim, Failed, HandedBack, LogLine, Outcome, RunError
+from shared.model.runs import Claim, DeadLettered, Failed, HandedBack, LogLine, Outcome, RunError
 
 log = structlog.get_logger(__name__)
 
@@ -188,6 +188,8 @@ def tell(record: Record, verdict: Verdict) -> None:
     run_id = record.run.claim.run_id
     if verdict.standing is Standing.FENCED:
         log.warning("claim_lost", run_id=run_id, lease=record.run.claim.lease)
+    elif isinstance(record.outcome, DeadLettered):
+        log.error("run_dead_lettered", run_id=run_id, automation_id=record.run.automation_id)
     elif record.outcome is not None:
         log.info("run_moved", run_id=run_id, automation_id=record.run.automation_id, to=_name(record.outcome))
 
