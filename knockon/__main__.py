@@ -16,9 +16,7 @@ def main() -> None:
     """Run the command with this process's arguments; it ends the process with its exit code."""
     if ROOMS.is_dir():
         sys.path.insert(0, str(ROOMS))
-    is_process = sys.argv[1:2] == ["run"]
-    commands = import_module("knockon.cli.running" if is_process else "knockon.cli.app")
-    commands.app()
+    import_module("knockon.cli.app").run(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -1,17 +1,61 @@
-"""All commands under one name."""
+"""All commands under one name, each loaded from its module.
 
-from knockon.cli import apply, automations, dead, doctor, events, keys, processes, publish, runs, setup, tail
-from knockon.cli.running import make_app
+The door of the command asks for the one that was typed: a process that is started again should be back at
+once, and all commands together carry the whole house with them.
+"""
 
-app = make_app()
-processes.add_to(app)
-setup.add_to(app)
-doctor.add_to(app)
-publish.add_to(app)
-apply.add_to(app)
-tail.add_to(app)
-app.add_typer(automations.group, name="automations")
-app.add_typer(runs.group, name="runs")
-app.add_typer(dead.group, name="dead")
-app.add_typer(events.group, name="events")
-app.add_typer(keys.group, name="keys")
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final
+
+import typer
+
+from knockon.cli.errors import Commands
+
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "run": "running",
+        "up": "starting",
+        "demo": "showing",
+        "init": "setup",
+        "migrate": "setup",
+        "doctor": "doctor",
+        "publish": "publish",
+        "apply": "apply",
+        "automations": "automations",
+        "runs": "runs",
+        "tail": "tail",
+        "dead": "dead",
+        "events": "events",
+        "keys": "keys",
+    }
+)
+
+
+def make_app(names: Iterable[str] = MODULES) -> typer.Typer:
+    """Make the top with the commands of these names; names that share a module come together."""
+    app = typer.Typer(
+        cls=Commands,
+        name="knockon",
+        help="Domain events in, automations that run.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_top)
+    for module in dict.fromkeys(MODULES[name] for name in names):
+        import_module(f"knockon.cli.{module}").add_to(app)
+    return app
+
+
+def run(arguments: list[str]) -> None:
+    """Run what was typed; it ends the process with its exit code."""
+    typed = arguments[:1]
+    make_app(typed if typed and typed[0] in MODULES else MODULES)(arguments)
+
+
+def _top() -> None:
+    """Domain events in, automations that run."""

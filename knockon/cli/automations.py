@@ -49,6 +49,11 @@ class RunOptions:
     output: Output = Form.TABLE
 
 
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="automations")
+
+
 @group.command("list")
 @takes(ListOptions)
 def list_all(options: ListOptions) -> None:

@@ -42,6 +42,11 @@ class ReplayDeadOptions:
     output: Output = Form.TABLE
 
 
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="dead")
+
+
 @group.command("list")
 @takes(ListOptions)
 def list_dead(options: ListOptions) -> None:

@@ -35,6 +35,11 @@ class RequeueOptions:
     output: Output = Form.TABLE
 
 
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="events")
+
+
 @group.command("dead")
 @takes(DeadOptions)
 def dead(options: DeadOptions) -> None:

@@ -43,6 +43,11 @@ class RevokeOptions:
     workspace: Workspace = DEFAULT_WORKSPACE
 
 
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="keys")
+
+
 @group.command("list")
 @takes(ListOptions)
 def list_all(options: ListOptions) -> None:

@@ -76,6 +76,11 @@ class CancelOptions:
     output: Output = Form.TABLE
 
 
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="runs")
+
+
 @group.command("list")
 @takes(ListOptions)
 def list_some(options: ListOptions) -> None:

@@ -11,7 +11,7 @@ from redis import Redis
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from knockon.cli.app import app
+from knockon.cli.app import make_app
 from shared.db.engine import open_database
 from shared.keys import GROUP
 from shared.services.backends import Backends
@@ -41,7 +41,7 @@ def knockon(database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pyte
     servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "KNOCKON_WORKSPACE": "w1"}
 
     def run(*arguments: str, code: int = 0, stdin: str | None = None, **env: str) -> Result:
-        result = CliRunner().invoke(app, arguments, env={**servers, **env}, input=stdin)
+        result = CliRunner().invoke(make_app(), arguments, env={**servers, **env}, input=stdin)
         assert result.exit_code == code, (result.output, result.exception)
         return result
 

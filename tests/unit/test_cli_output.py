@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from knockon.cli.app import MODULES, make_app
 from knockon.cli.options import takes
 from knockon.cli.output import console, print_error, print_table, show, show_instant, show_span
 from knockon.cli.tail import parse_span
@@ -94,3 +95,15 @@ def test_spans_are_read(text: str, span: timedelta) -> None:
 def test_other_spans_are_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="no stretch of time"):
         parse_span(text)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_command_stands_alone(name: str) -> None:
+    alone = CliRunner().invoke(make_app([name]), [name, "--help"])
+    assert alone.exit_code == 0
+    assert f"knockon {name}" in alone.output
+
+
+def test_the_top_lists_every_command() -> None:
+    said = CliRunner().invoke(make_app(), ["--help"]).output
+    assert [name for name in MODULES if name not in said] == []

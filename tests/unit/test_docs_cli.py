@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from knockon.cli.app import app
+from knockon.cli.app import make_app
 from tests.pages import names, page
 
 PAGE = page("cli.md")
@@ -21,7 +21,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield from commands(inner, f"{name} {each}")
 
 
-COMMANDS = dict(commands(typer.main.get_command(app), "knockon"))
+COMMANDS = dict(commands(typer.main.get_command(make_app()), "knockon"))
 
 
 def documented(name: str) -> dict[str, str]:
