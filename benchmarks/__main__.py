@@ -94,7 +94,7 @@ def compare_throughput(session: Session) -> list[Line]:
         note = f"{count:,} events, {rounds[program.name][-1].lines / count:g} log lines each"
         lines.append(Line("throughput", program.name, "events/s", values, against, note))
     for program, _ in programs:
-        for role in program.roles:
+        for role in rounds[program.name][0].cpu_ms:
             spent = [found.cpu_ms[role] for found in rounds[program.name]]
             lines.append(Line(f"processor, {role}", program.name, "ms/event", spent))
     return lines

@@ -3,13 +3,14 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+import psutil
 import psycopg
 from psycopg import sql
 from redis import Redis
@@ -73,6 +74,11 @@ class Servers:
             conn.execute("CHECKPOINT")
         return Site(self.redis.url, self.postgres.url(name), folder)
 
+    def cpu_s(self) -> dict[str, float]:
+        """Give the processor time that each server has used so far, its ended children with it."""
+        main = int(self.postgres.pid_file.read_text().split()[0])
+        return {"redis": _spent(self.redis.pid), "postgresql": _spent(main)}
+
     def versions(self) -> dict[str, str]:
         """Name the servers' versions."""
         with closing(Redis.from_url(self.redis.url)) as client, psycopg.connect(self.postgres.url()) as conn:
@@ -101,6 +107,17 @@ def open_servers() -> Iterator[Servers]:
         if redis is not None:
             redis.stop()
         shutil.rmtree(folder)
+
+
+def _spent(pid: int) -> float:
+    process = psutil.Process(pid)
+    times = process.cpu_times()
+    spent = times.user + times.system + times.children_user + times.children_system
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            lived = child.cpu_times()
+            spent += lived.user + lived.system
+    return spent
 
 
 def _make_templates(postgres: Postgres, folder: Path) -> None:

@@ -38,9 +38,9 @@ def measure_throughput(contender: Contender, servers: Servers, count: int) -> Th
     rows = Rows(site)
     with running(contender, site) as started:
         rows.wait_made(1, started)
-        before, made = started.cpu_s(), rows.made()
+        before, made = {**started.cpu_s(), **servers.cpu_s()}, rows.made()
         rows.wait_done(count, started)
-        after = started.cpu_s()
+        after = {**started.cpu_s(), **servers.cpu_s()}
     first, last = rows.span()
     lines = rows.lines()
     rows.close()

@@ -124,4 +124,14 @@ def test_collapsed_stacks_are_counted_by_function() -> None:
     assert profile.samples == 6
     assert profile.inclusive == {"main": 6, "work": 6, "dumps": 3}
     assert profile.own == {"dumps": 3, "work": 3}
-    assert "100.0 main" in tell(profile)
+
+
+def test_a_profile_tells_our_functions_but_not_the_stem() -> None:
+    frames = "serve (matcher/service.py:9);take (matcher/intake.py:5);dumps (json/a.py:1)"
+    told = tell(fold([f"{frames} 1", "serve (matcher/service.py:9);read (matcher/stream.py:7) 3"]))
+    inclusive, _, own = told.partition("alone")
+    assert "25.0 take (matcher/intake.py:5)" in inclusive
+    assert "75.0 read (matcher/stream.py:7)" in inclusive
+    assert "serve" not in inclusive
+    assert "dumps" not in inclusive
+    assert "25.0 dumps (json/a.py:1)" in own
