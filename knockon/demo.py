@@ -25,6 +25,7 @@ from knockon.cli.runs import print_runs
 from knockon.client import Publisher
 from knockon.demo_endpoint import endpoint
 from knockon.demo_story import Verdict, is_over, judge
+from knockon.demo_traces import delete_automations, delete_keys
 from knockon.event_lines import publish_lines
 from knockon.examples import AUTOMATIONS, ENDPOINT, EVENTS
 from knockon.supervisor import Supervisor
@@ -67,7 +68,7 @@ def run_demo(settings: Settings, keep: Keep) -> int:
     stop.listen()
     with _folder(keep) as folder, endpoint() as address:
         name = f"demo-{new_id()[-12:]}"
-        prefix = f"{name}:" if settings.redis_url else ""
+        prefix = f"{name}:" if settings.redis_url or settings.database_url else ""
         own = settings.model_copy(update={"data_dir": folder, "prefix": prefix})
         with served(own) as environment:
             ready = own.model_copy(
@@ -77,9 +78,11 @@ def run_demo(settings: Settings, keep: Keep) -> int:
                 Counts(workers=1, matchers=1).specs(), _environment(environment, prefix), SystemClock(), _say
             )
             try:
-                return _play(ready, (name, address), supervisor, stop)
+                code = _play(ready, (name, address), supervisor, stop)
             finally:
                 supervisor.stop(STOP_GRACE_S)
+            _clean(ready, name)
+            return code
 
 
 def _play(settings: Settings, names: tuple[str, str], supervisor: Supervisor, stop: StopFlag) -> int:
@@ -154,6 +157,15 @@ def _print_verdict(verdict: Verdict) -> None:
 def _runs(database: Database, workspace: str) -> list[RunSummary]:
     with database.read() as conn:
         return list_runs(conn, RunQuery(workspace, MOST))
+
+
+def _clean(settings: Settings, workspace: str) -> None:
+    """Take away what would stay on servers that are not the demo's own."""
+    if not settings.prefix:
+        return
+    with _opened(settings) as backends:
+        delete_automations(backends, caller(workspace))
+    delete_keys(settings.redis_url or "", settings.prefix)
 
 
 def _environment(servers: dict[str, str], prefix: str) -> dict[str, str]:

@@ -160,7 +160,9 @@ def _stream(client: RedisPort, keys: Keys) -> Finding:
             Level.WARN, "stream", f"{length} entries, and no matcher has ever read", "knockon run matcher"
         )
     lag, pending = group.get("lag"), group["pending"]
-    text = f"{length} entries, {pending} being worked on" + ("" if lag is None else f", {lag} not read yet")
+    is_read = group["last-delivered-id"] == client.xinfo_stream(keys.stream)["last-generated-id"]
+    unread = "all read" if is_read else f"{'some' if lag is None else lag} not read yet"
+    text = f"{length} entries, {pending} being worked on, {unread}"
     if (lag or 0) > LONG_LAG:
         return Finding(Level.WARN, "stream", text, "see that a matcher runs, or start one more")
     return Finding(Level.OK, "stream", text)

@@ -34,6 +34,15 @@ def with_servers(settings: Settings) -> Settings:
     )
 
 
+def server_variables(settings: Settings) -> dict[str, str]:
+    """Give the environment that leads another process to the same servers and data folder."""
+    return {
+        "REDIS_URL": settings.redis_url or "",
+        "DATABASE_URL": settings.database_url or "",
+        "KNOCKON_DATA_DIR": str(settings.data_dir),
+    }
+
+
 def check_database_file(settings: Settings) -> None:
     """Raise ConfigError if the database is the embedded file and nobody has made it yet."""
     path: Path = settings.data_dir / DATABASE_FILE

@@ -16,7 +16,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE
 from knockon.cli.output import print_line, show
 from knockon.embedded import start_redis
 from knockon.examples import AUTOMATIONS
-from knockon.servers import database_url
+from knockon.servers import database_url, server_variables
 from knockon.supervisor import Spec, Supervisor
 from shared.db.engine import open_database
 from shared.db.migrating import migrate
@@ -81,11 +81,14 @@ def only_one(data_dir: Path) -> Iterator[None]:
 def served(settings: Settings) -> Iterator[dict[str, str]]:
     """Have both servers run; give the environment that leads there. Ours is stopped at the end."""
     redis = None if settings.redis_url else start_redis(settings.data_dir)
-    environment = {
-        "REDIS_URL": redis.url if redis else settings.redis_url or "",
-        "DATABASE_URL": database_url(settings),
-        "KNOCKON_DATA_DIR": str(settings.data_dir),
-    }
+    environment = server_variables(
+        settings.model_copy(
+            update={
+                "redis_url": redis.url if redis else settings.redis_url,
+                "database_url": database_url(settings),
+            }
+        )
+    )
     if settings.log_format is LogFormat.AUTO and sys.stderr.isatty():
         environment["LOG_FORMAT"] = LogFormat.CONSOLE.value
     try:

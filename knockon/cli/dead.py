@@ -8,14 +8,15 @@ import typer
 from knockon.cli.connections import opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
 from knockon.cli.output import Form
-from knockon.cli.runs import FromStart, ReplayOptions, print_runs, replay_and_tell
+from knockon.cli.runs import FromStart, print_replays, print_runs, replay_all
 from shared.db.reads import RunQuery, RunSummary, list_runs
 from shared.model.moves import RunStatus
 from shared.services.automations import find_automation
+from shared.services.runs import ReplayFrom
 
 group = typer.Typer(help="Runs whose every attempt failed.", no_args_is_help=True)
 
-AT_ONCE: Final = 1000
+PAGE: Final = 1000
 
 Automation = Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")]
 
@@ -61,17 +62,22 @@ def replay_dead(options: ReplayDeadOptions) -> None:
     given = [bool(options.run_ids), options.automation is not None, options.everything]
     if sum(given) != 1:
         raise typer.BadParameter("give run ids, --automation KEY or --all")
-    more = ReplayOptions([], options.from_start, options.workspace, options.output)
-    if options.run_ids:
-        replay_and_tell(options.run_ids, more)
-        return
-    while found := _find(options.workspace, options.automation, AT_ONCE):
-        replay_and_tell([row.id for row in found], more)
-        if len(found) < AT_ONCE:
-            return
+    start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
+    run_ids = options.run_ids or _find_replayable(options.workspace, options.automation)
+    print_replays(replay_all(run_ids, options.workspace, start), start, options.output)
 
 
-def _find(workspace: str, reference: str | None, most: int) -> list[RunSummary]:
+def _find_replayable(workspace: str, reference: str | None) -> list[str]:
+    """Name all dead letters but those of deleted automations, which have nothing left to do."""
+    found: list[str] = []
+    before = None
+    while page := _find(workspace, reference, PAGE, before):
+        found += [row.id for row in page if row.automation_deleted_at is None]
+        before = page[-1].id
+    return found
+
+
+def _find(workspace: str, reference: str | None, most: int, before: str | None = None) -> list[RunSummary]:
     with opened_database() as database, database.read() as conn:
         wanted = find_automation(conn, workspace, reference).id if reference else None
-        return list_runs(conn, RunQuery(workspace, most, RunStatus.DEAD_LETTER, wanted))
+        return list_runs(conn, RunQuery(workspace, most, RunStatus.DEAD_LETTER, wanted, before))

@@ -1,5 +1,6 @@
 """`knockon run`: one process in the foreground."""
 
+import os
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from knockon.cli.options import takes
 from knockon.rooms import Room, serve_room, tie_to_parent
-from knockon.servers import with_servers
+from knockon.servers import server_variables, with_servers
 from shared.logs import configure_logs
 from shared.process import leave
 from shared.settings import load_settings
@@ -32,6 +33,7 @@ def run(options: RunOptions) -> None:
     settings = load_settings()
     configure_logs(settings)
     ready = with_servers(settings)
+    os.environ.update(server_variables(ready))  # for the processes that a worker starts
     if options.tied:
         tie_to_parent(settings.shutdown_grace_s)
     leave(serve_room(options.room, ready))

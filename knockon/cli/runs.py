@@ -23,11 +23,12 @@ from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
 from shared.errors import NotFound
 from shared.model.moves import RunStatus
 from shared.services.automations import find_automation
-from shared.services.runs import Cancelled, Insistence, ReplayFrom, cancel, replay
+from shared.services.runs import Cancelled, Insistence, ReplayFrom, Replays, cancel, replay
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
 
 LOG_LINES: Final = 500
+AT_ONCE: Final = 1000
 
 RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The runs' ids.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run's id.")]
@@ -115,7 +116,8 @@ def show_one(options: ShowOptions) -> None:
 @takes(ReplayOptions)
 def replay_some(options: ReplayOptions) -> None:
     """Run failed and dead-lettered runs again, from the action that failed."""
-    replay_and_tell(options.run_ids, options)
+    start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
+    print_replays(replay_all(options.run_ids, options.workspace, start), start, options.output)
 
 
 @group.command("cancel")
@@ -133,19 +135,27 @@ def cancel_one(options: CancelOptions) -> None:
     )
 
 
-def replay_and_tell(run_ids: Sequence[str], options: ReplayOptions) -> None:
-    """Replay runs and print what became of them."""
-    start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
+def replay_all(run_ids: Sequence[str], workspace: str, start: ReplayFrom) -> Replays:
+    """Replay runs for the user of this shell, a thousand in a transaction."""
     with opened_backends() as backends:
-        done = replay(backends, caller(options.workspace), run_ids, start)
-    if options.output is Form.JSON:
+        parts = [
+            replay(backends, caller(workspace), run_ids[first : first + AT_ONCE], start)
+            for first in range(0, len(run_ids), AT_ONCE)
+        ]
+    return Replays(
+        replayed=tuple(run_id for part in parts for run_id in part.replayed),
+        going_on=tuple(run_id for part in parts for run_id in part.going_on),
+    )
+
+
+def print_replays(done: Replays, start: ReplayFrom, output: Form) -> None:
+    """Print what became of runs that were to be replayed."""
+    if output is Form.JSON:
         print_json({**asdict(done), "from": start})
         return
-    how = (
-        "from the start: actions that succeeded are repeated too"
-        if options.from_start
-        else "from the action that failed"
-    )
+    how = "from the action that failed"
+    if start is ReplayFrom.START:
+        how = "from the start: actions that succeeded are repeated too"
     if done.replayed:
         print_line(f"{len(done.replayed)} replayed {how}")
     for run_id in done.going_on:

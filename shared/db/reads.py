@@ -13,7 +13,8 @@ from shared.db.types import must_instant, read_instant, read_json
 from shared.model.moves import RunStatus
 
 RUN_COLUMNS: Final = """
-    r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name, r.trigger_type,
+    r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name,
+    a.deleted_at AS automation_deleted_at, r.trigger_type,
     r.status, r.skip_reason, r.error, r.retry_count, r.depth, r.root_run_id, r.entry_id, r.stop_reason,
     r.created_at, r.started_at, r.ended_at, r.next_attempt_at
 """
@@ -29,6 +30,7 @@ class RunSummary:
     automation_id: str | None
     automation_key: str | None
     automation_name: str | None
+    automation_deleted_at: datetime | None
     trigger_type: str
     status: RunStatus
     skip_reason: str | None
@@ -51,6 +53,7 @@ def _summary(row: Row[Any]) -> RunSummary:
         automation_id=row.automation_id,
         automation_key=row.automation_key,
         automation_name=row.automation_name,
+        automation_deleted_at=read_instant(row.automation_deleted_at),
         trigger_type=row.trigger_type,
         status=RunStatus(row.status),
         skip_reason=row.skip_reason,

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from shared.db.automations import find_automations
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.persons_moves import (
     CANCELLED,
@@ -104,7 +103,7 @@ def replay(backends: Backends, caller: Caller, run_ids: Sequence[str], start: Re
 
     def work(conn: Connection) -> list[WokenRun]:
         rows = _must_find(conn, caller, wanted)
-        _check_replayable(conn, rows)
+        _check_replayable(rows)
         woken = replay_runs(conn, [row.id for row in rows], now=now)
         moved = {run.id for run in woken}
         if start is ReplayFrom.START:
@@ -193,14 +192,12 @@ def _must_find(conn: Connection, caller: Caller, run_ids: Sequence[str]) -> list
     return [found[run_id] for run_id in run_ids]
 
 
-def _check_replayable(conn: Connection, rows: Sequence[RunSummary]) -> None:
-    automations = find_automations(conn, {row.automation_id for row in rows if row.automation_id})
+def _check_replayable(rows: Sequence[RunSummary]) -> None:
     for row in rows:
         if row.status not in REPLAYABLE | GOING_ON:
             raise Conflict(f"run {row.id} is {row.status}; only FAILED and DEAD_LETTER runs can be replayed")
-        automation = automations.get(row.automation_id or "")
-        if automation is not None and automation.deleted_at is not None:
-            raise Conflict(f"run {row.id} cannot be replayed: automation {automation.key} was deleted")
+        if row.automation_deleted_at is not None:
+            raise Conflict(f"run {row.id} cannot be replayed: automation {row.automation_key} was deleted")
 
 
 def _note_replays(

@@ -163,6 +163,12 @@ def test_failed_and_dead_runs_are_replayed_once(knockon: Knockon, opened: Backen
     assert "succeeded are repeated" in knockon("dead", "replay", dead[0], "--from-start").stdout
     assert len(document(knockon("dead", "replay", "--automation", "welcome", "-o", "json"))["replayed"]) == 2
     assert document(knockon("dead", "list", "-o", "json")) == []
+    set_run(opened, failed, "DEAD_LETTER")
+    knockon(
+        "apply", "-f", "-", "--prune", stdin=AUTOMATIONS.split("- key: second")[1].join(("- key: second", ""))
+    )
+    assert document(knockon("dead", "replay", "--all", "-o", "json"))["replayed"] == []
+    assert "was deleted" in knockon("dead", "replay", failed, code=1).stderr
     knockon("dead", "replay", code=2)
     knockon("dead", "replay", "x", "--all", code=2)
 

@@ -42,13 +42,12 @@ def test_every_command_of_the_first_pages_works(checkout: Home) -> None:
     with checkout.started("up") as up:
         up.await_line("worker_started")
         up.await_line("matcher_started")
-        for page in PAGES:
-            for _, mark, text in blocks(page):
-                if mark.startswith("file="):
-                    (checkout.folder / mark.removeprefix("file=")).write_text(text)
-                elif mark == "run":
-                    run(checkout, text)
-                    poll(lambda: not is_busy(checkout), 60)
+        for _, mark, text in [block for page in PAGES for block in blocks(page)]:
+            if mark.startswith("file="):
+                (checkout.folder / mark.removeprefix("file=")).write_text(text)
+            elif mark == "run":
+                run(checkout, text)
+                poll(lambda: not is_busy(checkout), 60)
         large = checkout.ask("runs", "list", "--automation", "large-order")
         assert sorted(f"{each['status']} {each['skip_reason']}" for each in large) == [
             "SUCCEEDED None",

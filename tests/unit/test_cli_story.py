@@ -27,6 +27,7 @@ def run(key: str, status: RunStatus, skip_reason: str | None, retries: int) -> R
         automation_id="a",
         automation_key=key,
         automation_name=key.title(),
+        automation_deleted_at=None,
         trigger_type="EVENT",
         status=status,
         skip_reason=skip_reason,
