@@ -70,7 +70,7 @@ def _act(point: FaultPoint, what: str) -> None:
         case ("kill9", _, _):
             os.kill(os.getpid(), signal.SIGKILL)
         case ("stop", _, _):
-            os.kill(os.getpid(), signal.SIGSTOP)
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this very thread: it stops here
         case ("raise", _, _):
             raise InjectedFault(point)
         case ("sleep", _, seconds):

@@ -17,8 +17,10 @@ T = TypeVar("T")
 
 REPEATS: Final = 20
 BUSY_TIMEOUT_MS: Final = 10_000
+# A process that is frozen inside a transaction must not keep its rows locked from everybody else.
+POSTGRES_OPTIONS: Final = "-c timezone=UTC -c idle_in_transaction_session_timeout=10s"
 _REPEATABLE: Final = frozenset({"40P01", "40001"})
-_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "25006"})
+_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "25006", "25P03"})
 _AWAY_CLASSES: Final = ("08", "53")  # connection exception, insufficient resources
 
 
@@ -90,7 +92,7 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
                 max_overflow=10,
                 pool_pre_ping=False,
                 json_deserializer=orjson.loads,
-                connect_args={"options": "-c timezone=UTC", "connect_timeout": 5, "prepare_threshold": 2},
+                connect_args={"options": POSTGRES_OPTIONS, "connect_timeout": 5, "prepare_threshold": 2},
             )
         case other:
             raise ConfigError(f"DATABASE_URL: {other!r} is neither postgresql nor sqlite")

@@ -96,8 +96,12 @@ def insert_attempts(conn: Connection, attempts: Iterable[Attempt]) -> None:
         INSERT_ATTEMPTS.run_set(conn, rows)
 
 
+# An attempt that crashed was written by whoever took the run over, never by the process that asks.
 RECORDED_ATTEMPTS: Final = sql(
-    "SELECT d.run_id, d.lease FROM run_attempts d JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease",
+    """
+    SELECT d.run_id, d.lease FROM run_attempts d JOIN {rows} ON d.run_id = x.run_id AND d.lease = x.lease
+    WHERE d.outcome <> 'crashed'
+    """,
     run_id="text",
     lease="bigint",
 )

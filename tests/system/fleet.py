@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import shared.faults
+from knockon.__main__ import main
 from tests.waiting import poll
 
 QUICK: Mapping[str, Any] = {
@@ -31,14 +32,14 @@ QUICK: Mapping[str, Any] = {
     "SHUTDOWN_GRACE_S": 5,
     "WEBHOOK_ALLOW_PRIVATE": "true",
     "LOG_FORMAT": "json",
-    "LOG_LEVEL": "debug",
+    "LOG_LEVEL": "info",
 }
 # Bytecode may be written whatever this test's own process does: it makes starts quick.
 NOT_INHERITED = ("PYTHONDONTWRITEBYTECODE", "KNOCKON_FAULT", "PYTHONPATH")
 TAIL_LINES = 40
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["knockon.cli.app", __name__])
+FORKS.set_forkserver_preload(["knockon.cli.running", "matcher.service", "worker.service", __name__])
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Process:
 
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
+
+    def is_frozen(self) -> bool:
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
     def ask_to_end(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
@@ -134,9 +138,10 @@ class Fleet:
         """Kill what still runs, with its children; none survives the test."""
         for process in self._processes:
             with suppress(ProcessLookupError):
+                if process.is_alive():
+                    os.kill(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            if process.is_alive():
-                os.kill(process.pid, signal.SIGKILL)
         for process in self._processes:
             process.wait()
 
@@ -185,4 +190,4 @@ def become(room: str, variables: Mapping[str, str], folder: Path, log: Path) -> 
     os.environ.update(variables)
     importlib.reload(shared.faults)  # it reads its variable when it is imported
     sys.argv = ["knockon", "run", room]
-    importlib.import_module("knockon.cli.app").app()
+    main()

@@ -11,8 +11,8 @@ from tests.system.deployment import KEYS, PLACED, WORKSPACE
 from tests.waiting import poll
 
 GOOD = 20
-ORDINARY = {"type": PLACED, "workspaceId": WORKSPACE, "payload": "{}"}
-BAD = {
+ORDINARY: dict[str, str | bytes] = {"type": PLACED, "workspaceId": WORKSPACE, "payload": "{}"}
+BAD: dict[str, dict[str, str | bytes]] = {
     "type: is not UTF-8": {**ORDINARY, "type": b"order.\xff\xfe"},
     "payload: is not UTF-8": {**ORDINARY, "payload": b'{"a": "\xff"}'},
     "entry: is larger than 256 KiB": {**ORDINARY, "payload": orjson.dumps({"a": "x" * 300 * 1024})},

@@ -4,6 +4,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from knockon.embedded import start_redis
@@ -65,18 +66,20 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(opened: Opener) -
     assert calls == {"/one": 1, "/two": 2, "/three": 1}
 
 
+@pytest.mark.parametrize("nth", [1, 2])
 def test_a_worker_that_froze_inside_a_transaction_lets_go_of_its_rows(
-    redis_url: str, postgres_url: str, tmp_path: Path
+    redis_url: str, postgres_url: str, tmp_path: Path, nth: int
 ) -> None:
     with open_deployment(redis_url, postgres_url, tmp_path) as site:
-        site.automation(site.hook("/one"))
+        site.automation(site.hook("/one"), site.hook("/two"))
         site.fleet.start("matcher")
-        frozen = site.fleet.start("worker", fault=f"{FaultPoint.JOURNAL_BEFORE_COMMIT}@2:stop")
+        frozen = site.fleet.start("worker", fault=f"{FaultPoint.JOURNAL_BEFORE_COMMIT}@{nth}:stop")
         site.publish()
-        site.await_delivery("/one")
+        poll(frozen.is_frozen)
         site.fleet.start("worker")
         site.await_ended(1)
         frozen.thaw()
         poll(lambda: frozen.has_logged("claim_lost"), 20)
         check_account(site, repeats=1)
         assert site.outcomes() == ["crashed", "succeeded"]
+        assert not frozen.has_logged("run_moved")
