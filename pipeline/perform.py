@@ -21,7 +21,6 @@ from shared.faults import FaultPoint, passed
 from shared.model.runs import ActionDone, LogLine
 from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
 from shared.model.subjects import data, subject_of
-from shared.rules.rendering import render_config
 
 SQL_AWAY: Final = "DB_TRANSIENT_08006"
 
@@ -39,7 +38,7 @@ class Performer:
         started_at = self.parts.clock.now()
         lines: tuple[LogLine, ...] = ()
         try:
-            rendered = render_config(step.action.config, {**scope, **self._subject(step)})
+            rendered = step.action.template.render({**scope, **self._subject(step)})
             if rendered.missing:
                 lines = (
                     step.line("renders undefined", started_at, {"names": list(rendered.missing)}, "warning"),

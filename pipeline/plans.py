@@ -16,6 +16,7 @@ from shared.model.actions import ActionConfig
 from shared.model.automation import AutomationStatus, parse_definition
 from shared.model.templated import walk_texts
 from shared.rules.conditions import compile_conditions
+from shared.rules.rendering import ConfigTemplate, prepare_config
 from shared.rules.templates import has_template
 from shared.settings import Settings
 
@@ -29,6 +30,7 @@ class PlannedAction:
     position: int
     type: str
     config: ActionConfig
+    template: ConfigTemplate[ActionConfig]
     retries: int
     timeout: timedelta
 
@@ -98,6 +100,7 @@ class Plans:
                 position=position,
                 type=action.type,
                 config=action.config,
+                template=prepare_config(action.config),
                 retries=self._retries if action.retries is None else action.retries,
                 timeout=timedelta(milliseconds=action.timeout_ms) if action.timeout_ms else self._timeout,
             )

@@ -12,6 +12,7 @@ from shared.model.automation import AutomationStatus
 from shared.model.events import Context, Event, event_to_json
 from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind
 from shared.rules.conditions import compile_conditions
+from shared.rules.rendering import prepare_config
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LOCAL, HOOK = "CREATE_NOTIFICATION", "SEND_WEBHOOK"
@@ -52,7 +53,9 @@ def done(position: int, type_: str = HOOK, **output: Any) -> FinishedAction:
 
 def action(position: int = 1, type_: str = HOOK, retries: int = 8) -> PlannedAction:
     """Make an action of a plan."""
-    return PlannedAction(position, type_, CONFIGS[type_], retries, timedelta(seconds=30))
+    return PlannedAction(
+        position, type_, CONFIGS[type_], prepare_config(CONFIGS[type_]), retries, timedelta(seconds=30)
+    )
 
 
 def plan(*types: str, conditions: Mapping[str, Any] | None = None, **keys: Any) -> Plan:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from shared.errors import FatalError
 from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, JsonSink
-from shared.rules.templates import TEMPLATE_ERROR, Rendered, render_into, render_text
+from shared.rules.templates import TEMPLATE_ERROR, Rendered, has_template, render_into, render_text
 
 CONFIG_INVALID: Final = "CONFIG_INVALID"
 MAX_DEPTH: Final = 64
@@ -65,21 +65,68 @@ def render_json_text(template: str, scope: Mapping[str, object]) -> Rendered:
     return rendered
 
 
-def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
-    """Render a config's texts and check the outcome by the config's own model.
+@dataclass(frozen=True, slots=True)
+class ConfigTemplate(Generic[ConfigT]):
+    """A config made ready: `given` is its tree, `texts` and `documents` are the keys to render."""
 
-    The model is told by the context RENDERED that no template is left. Raises FatalError TEMPLATE_ERROR as
-    templates do, and CONFIG_INVALID with paths where the model refuses it.
-    """
-    missing: dict[str, None] = {}
-    tree = _Tree(scope, missing)
+    config: ConfigT
+    given: Mapping[str, object]
+    texts: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    def render(self, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
+        """Render the texts and check the outcome by the config's own model; without any it is the config.
+
+        The model is told by the context RENDERED that no template is left. Raises FatalError TEMPLATE_ERROR
+        as templates do, and CONFIG_INVALID with paths where the model refuses it.
+        """
+        if not self.texts and not self.documents:
+            return RenderedConfig(self.config, ())
+        missing: dict[str, None] = {}
+        tree = _Tree(scope, missing)
+        rendered = dict(self.given)
+        for key in self.texts:
+            rendered[key] = tree.render(self.given[key], 0)
+        for key in self.documents:
+            rendered[key] = tree.note(render_json_text(str(self.given[key]), scope))
+        try:
+            checked = type(self.config).model_validate(rendered, context=RENDERED)
+        except ValidationError as error:
+            raise FatalError(CONFIG_INVALID, _told(error)) from error
+        return RenderedConfig(checked, tuple(missing))
+
+
+def prepare_config(config: ConfigT) -> ConfigTemplate[ConfigT]:
+    """Find out once what of a config has to be rendered each time."""
     given: dict[str, object] = config.model_dump(by_alias=True, exclude_unset=True)
-    rendered = {key: _render_key(config, key, value, tree) for key, value in given.items()}
-    try:
-        checked = type(config).model_validate(rendered, context=RENDERED)
-    except ValidationError as error:
-        raise FatalError(CONFIG_INVALID, _told(error)) from error
-    return RenderedConfig(checked, tuple(missing))
+    free, as_json = _own_rules(config)
+    documents = tuple(key for key in given if key in as_json - free and isinstance(given[key], str))
+    left = free.union(documents)
+    texts = tuple(key for key, value in given.items() if key not in left and _has_templates(value))
+    return ConfigTemplate(config, given, texts, documents)
+
+
+def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
+    """Render a config's texts and check the outcome; raises as `ConfigTemplate.render` does."""
+    return prepare_config(config).render(scope)
+
+
+def _own_rules(config: BaseModel) -> tuple[frozenset[str], frozenset[str]]:
+    """Give the keys that are never rendered, and those whose texts are JSON documents."""
+    if not isinstance(config, Templated):
+        return frozenset(), frozenset()
+    return config.template_free, config.json_text if config.renders_as_json() else frozenset()
+
+
+def _has_templates(value: object, depth: int = 0) -> bool:
+    match value:
+        case str():
+            return has_template(value)
+        case Mapping():
+            return depth >= MAX_DEPTH or any(_has_templates(each, depth + 1) for each in value.values())
+        case list() | tuple():
+            return depth >= MAX_DEPTH or any(_has_templates(each, depth + 1) for each in value)
+    return False
 
 
 class _Tree:
@@ -105,15 +152,6 @@ class _Tree:
     def note(self, rendered: Rendered) -> object:
         self._missing.update(dict.fromkeys(rendered.missing))
         return rendered.value
-
-
-def _render_key(config: BaseModel, key: str, value: object, tree: _Tree) -> object:
-    if isinstance(config, Templated):
-        if key in config.template_free:
-            return value
-        if key in config.json_text and isinstance(value, str) and config.renders_as_json():
-            return tree.note(render_json_text(value, tree.scope))
-    return tree.render(value, 0)
 
 
 def _told(error: ValidationError) -> str:

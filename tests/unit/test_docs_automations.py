@@ -31,6 +31,7 @@ from shared.rules.liquid_filters import (
     VALUE_FILTERS,
 )
 from shared.rules.operators import OPERATORS, Shape
+from shared.rules.rendering import prepare_config
 from tests.pages import names, page
 
 PAGE = page("automations.md")
@@ -132,7 +133,8 @@ def endings_one_after_the_other() -> Iterator[str]:
     run = claimed(stop_reason="CANCELLED")
     event = decode_entry("1-0", {b"type": b"x.y", b"workspaceId": b"w", b"payload": b"{}"})
     event = replace(event, context=Context("a", "r", "r", 9))
-    action = PlannedAction(1, "EMIT_EVENT", EmitEvent(event_type="x.y"), 0, timedelta(seconds=1))
+    config = EmitEvent(event_type="x.y")
+    action = PlannedAction(1, "EMIT_EVENT", config, prepare_config(config), 0, timedelta(seconds=1))
     yield ending(guard(run, plan, event, 5))
     plan = replace(plan, state=replace(state, is_deleted=False))
     yield ending(guard(run, plan, event, 5))
