@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import psutil
 
+from knockon.embedded import find_redis
 from tests.waiting import poll
 
 COMMAND = (sys.executable, "-P", "-m", "knockon")
@@ -60,6 +61,8 @@ class Home:
             for each in [*process.children(recursive=True), process] if process.is_running() else []:
                 each.kill()
             process.wait()
+            if arguments[0] == "up" and (redis := find_redis(self.folder / ".knockon")):
+                redis.stop()
 
 
 class Started:

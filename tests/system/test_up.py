@@ -89,10 +89,11 @@ def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: H
         rooms = poll(lambda: up.rooms() if up.rooms().keys() == ROOMS else {})
         up.process.kill()
         poll(lambda: all(is_over(process) for process in rooms.values()), 60)
-    embedded.run("publish", "order.placed")
-    with embedded.started("up", "--workers", "2") as again:
-        poll(lambda: [run["status"] for run in embedded.ask("runs", "list")] == ["SUCCEEDED"], 60)
-        stop_politely(again)
+        assert find_redis(embedded.folder / ".knockon")
+        embedded.run("publish", "order.placed")
+        with embedded.started("up", "--workers", "2") as again:
+            poll(lambda: [run["status"] for run in embedded.ask("runs", "list")] == ["SUCCEEDED"], 60)
+            stop_politely(again)
 
 
 def test_tail_follows_and_ends_well_on_an_interrupt(embedded: Home) -> None:
