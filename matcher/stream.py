@@ -76,7 +76,7 @@ class Stream:
             if _BUSY not in str(error):
                 raise
             return
-        log.warning("group_created", stream=self._keys.stream)
+        log.info("group_created", stream=self._keys.stream)
 
     def read(self, most: int, block_ms: int = BLOCK_MS) -> Reading:
         """Give up to `most` new entries, waiting at most `block_ms` for the first one."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +10,10 @@ import typer
 
 from knockon.cli.connections import caller, opened_backends
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
-from knockon.cli.output import Form, print_json, print_line
+from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
+from shared.model.triggers import TriggerType
 from shared.services.automations import apply_changes, preview_changes
 from shared.services.definitions import Change, ChangeKind, Leftovers
 
@@ -44,13 +45,21 @@ def apply(options: ApplyOptions) -> None:
     with opened_backends() as backends:
         changes = make(backends, caller(options.workspace), definitions, leftovers)
     if options.output is Form.JSON:
-        print_json({"dry_run": options.dry_run, "changes": [asdict(change) for change in changes]})
+        print_json({"dry_run": options.dry_run, "changes": [change.shown() for change in changes]})
         return
     for change in changes:
         _print_change(change)
+    _warn_of_waiting(definitions)
     done = "would change" if options.dry_run else "changed"
     number = sum(change.kind is not ChangeKind.UNCHANGED for change in changes)
     print_line(f"{number} of {len(changes)} {done}")
+
+
+def _warn_of_waiting(definitions: Sequence[Definition]) -> None:
+    """Say of automations that wait for a time that nothing here keeps that time yet."""
+    for definition in definitions:
+        if definition.execution_delay is not None or definition.trigger.type == TriggerType.SCHEDULE:
+            print_note(f"{definition.key} is stored, but delays and schedules do not fire in this version")
 
 
 def read_definitions(files: Sequence[Path]) -> list[Definition]:

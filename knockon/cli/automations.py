@@ -13,6 +13,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from shared.db.automations import AutomationRow, list_automations
 from shared.errors import ConfigError
+from shared.masking import mask_tree
 from shared.services.automations import activate, find_automation, pause
 from shared.services.runs import start_by_hand
 from shared.time.clock import from_epoch_ms
@@ -78,7 +79,7 @@ def show_one(options: OneOptions) -> None:
     if options.output is Form.JSON:
         print_json(_document(row))
         return
-    text = yaml.safe_dump(dict(row.definition), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(mask_tree(row.definition), sort_keys=False, allow_unicode=True)
     print_line(f"# {row.id}, version {row.version}, {row.status}\n{text.rstrip()}")
 
 
@@ -156,5 +157,5 @@ def _document(row: AutomationRow) -> dict[str, Any]:
         "activated_at": from_epoch_ms(row.activated_ms) if row.activated_ms is not None else None,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "definition": row.definition,
+        "definition": mask_tree(row.definition),
     }

@@ -21,6 +21,7 @@ from shared.db.people import workspace_name
 from shared.db.persons_moves import WokenRun, end_runs_of, lock_workspace, wake_runs_of
 from shared.errors import NotFound
 from shared.ids import new_id
+from shared.masking import mask_tree
 from shared.model.automation import AutomationStatus, Definition
 from shared.services.backends import Backends, Caller, announce_automations
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
@@ -222,5 +223,7 @@ def _audit(
     conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
 ) -> None:
     action, automation_id = what
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
+    entry = AuditEntry(
+        caller.workspace_id, caller.actor, action, "automation", automation_id, mask_tree(detail)
+    )
     insert_audit(conn, [entry], now=now)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from shared.db.automations import AutomationRow
+from shared.masking import mask_tree
 from shared.model.automation import Definition, definition_to_json
 
 
@@ -38,9 +39,19 @@ class Change:
     after: Mapping[str, Any] | None
 
     def diff(self) -> list[str]:
-        """Give the lines that differ as `+` and `-`, with a little around them."""
+        """Give the lines that differ as `+` and `-`, with a little around them; secrets are masked."""
         old, new = _lines(self.before), _lines(self.after)
-        return [line.rstrip("\n") for line in list(unified_diff(old, new, n=2))[2:]]
+        lines = [line.rstrip("\n") for line in list(unified_diff(old, new, n=2))[2:]]
+        return lines or (["  only masked values differ"] if self.before != self.after else [])
+
+    def shown(self) -> dict[str, Any]:
+        """Give the change in JSON types, as it may be shown."""
+        return {
+            "kind": self.kind,
+            "key": self.key,
+            "before": mask_tree(self.before),
+            "after": mask_tree(self.after),
+        }
 
 
 def plan_changes(
@@ -70,5 +81,5 @@ def _compare(row: AutomationRow | None, wanted: Definition) -> Change:
 def _lines(definition: Mapping[str, Any] | None) -> list[str]:
     if definition is None:
         return []
-    text = yaml.safe_dump(dict(definition), sort_keys=True, allow_unicode=True, width=100)
+    text = yaml.safe_dump(mask_tree(definition), sort_keys=True, allow_unicode=True, width=100)
     return text.splitlines(keepends=True)

@@ -284,3 +284,20 @@ def test_a_bad_setting_is_one_line(knockon: Knockon) -> None:
     said = knockon("runs", "list", code=1, RUN_LEASE_S="soon").stderr
     assert said.startswith("error: RUN_LEASE_S: ")
     assert said.count("\n") == 1
+
+
+def test_no_secret_of_a_definition_is_shown(knockon: Knockon, opened: Backends, tmp_path: Path) -> None:
+    secret = "whsec_" + "c2VjcmV0" * 4
+    file = tmp_path / "a.yaml"
+    hook = f"{{type: SEND_WEBHOOK, config: {{url: 'https://h.test/x', secret: '{secret}'}}}}"
+    author = f"key: a\nname: A\ntrigger: {{type: MANUAL}}\nactions: [{hook}]\n"
+    file.write_text(author)
+    shown = [knockon("apply", "-f", str(file), "-o", "json").stdout]
+    file.write_text(author.replace("name: A", "name: B"))
+    shown += [knockon("apply", "-f", str(file)).stdout, knockon("automations", "show", "a").stdout]
+    assert all(secret not in each for each in shown)
+    assert "***" in shown[0]
+    with opened.database.read() as conn:
+        details = conn.execute(text("SELECT detail FROM audit")).scalars().all()
+    assert details
+    assert all(secret not in str(each) for each in details)

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from shared.logs import configure_logs, get_logger
-from shared.masking import is_secret_name, mask_userinfo
+from shared.masking import is_secret_name, mask_tree, mask_userinfo
 from shared.settings import LogFormat, LogLevel, Settings
 
 
@@ -153,3 +153,16 @@ def test_another_name_is_not(name: str) -> None:
 )
 def test_userinfo_is_masked_and_nothing_else(text: str, shown: str) -> None:
     assert mask_userinfo(text) == shown
+
+
+def test_a_tree_shows_no_secret_at_any_depth() -> None:
+    tree = {
+        "a": [{"secret": "s", "url": "https://u:p@h.test/x"}],
+        "headers": {"Authorization": "Bearer t"},
+        "token": None,
+    }
+    assert mask_tree(tree) == {
+        "a": [{"secret": "***", "url": "https://***@h.test/x"}],
+        "headers": {"Authorization": "***"},
+        "token": None,
+    }
