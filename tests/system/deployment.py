@@ -1,6 +1,5 @@
 """A whole deployment under test: servers, processes, automations, events, and a receiver with its ledger."""
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,13 +23,12 @@ from shared.services.backends import Backends, Caller
 from shared.services.definitions import Leftovers
 from shared.time.clock import SystemClock
 from tests.receiver import Receiver, Script
-from tests.system.fleet import Fleet, Process, open_fleet
+from tests.system.fleet import Fleet, open_fleet
 from tests.waiting import poll
 
 WORKSPACE = "w1"
 CALLER = Caller(WORKSPACE, "USER cli:anna")
 PLACED = "order.placed"
-FREE_S = 1.0
 KEYS = Keys("", "factory:events")
 
 
@@ -98,27 +96,6 @@ class Deployment:
     def await_delivery(self, path: str, count: int = 1) -> None:
         """Wait until the receiver was called so often on a path."""
         poll(lambda: len(self.receiver.deliveries(path)) >= count, 20.0)
-
-    def freeze(self, process: Process) -> None:
-        """Stop a process at a moment when it keeps nobody else from writing."""
-
-        def frozen() -> bool:
-            process.freeze()
-            writer = threading.Thread(target=self._lock_all, daemon=True)
-            writer.start()
-            writer.join(FREE_S)
-            if writer.is_alive():
-                process.thaw()
-                writer.join()
-                return False
-            return True
-
-        poll(frozen)
-
-    def _lock_all(self) -> None:
-        with self.backends.database.begin() as conn:
-            if self.backends.database.dialect == "postgresql":
-                conn.execute(text("LOCK TABLE automation_runs, locks"))
 
     def attempts(self) -> list[tuple[str, int, str]]:
         """Give each attempt's run, lease and outcome."""

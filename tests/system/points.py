@@ -17,19 +17,12 @@ WORKER = (
     FaultPoint.RUN_BEFORE_GUARD,
     FaultPoint.ACTION_BEFORE_EFFECT,
     FaultPoint.ACTION_AFTER_EFFECT,
-    FaultPoint.JOURNAL_BEFORE_COMMIT,
-    FaultPoint.JOURNAL_AFTER_COMMIT,
     FaultPoint.RUN_BEFORE_TERMINAL,
     FaultPoint.OUTBOX_BEFORE_EMIT,
     FaultPoint.OUTBOX_AFTER_EMIT,
 )
-# Passed more than once in a life: the second time, the first action is under way or done.
-WORKER_AGAIN = (
-    FaultPoint.ACTION_BEFORE_EFFECT,
-    FaultPoint.ACTION_AFTER_EFFECT,
-    FaultPoint.JOURNAL_BEFORE_COMMIT,
-    FaultPoint.JOURNAL_AFTER_COMMIT,
-)
+# The first passage writes the start of a run, the second one the outcome of its first action.
+WORKER_AGAIN = (FaultPoint.JOURNAL_BEFORE_COMMIT, FaultPoint.JOURNAL_AFTER_COMMIT)
 WORKER_RETRYING = FaultPoint.RETRY_BEFORE_SCHEDULE
 SCHEDULER = FaultPoint.SCHEDULER_BEFORE_HAND_OVER
 WATCHDOG = FaultPoint.RESCUE_BEFORE_COMMIT

@@ -1,22 +1,26 @@
 """Redis loses everything, a worker sleeps through its lease: the rows decide what happens."""
 
+import threading
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from redis import Redis
+from sqlalchemy import text
 
 from knockon.embedded import start_redis
 from shared.faults import FaultPoint
 from tests.receiver import Script, Step
 from tests.system.account import check_account
 from tests.system.conftest import Opener
-from tests.system.deployment import open_deployment
+from tests.system.deployment import Deployment, open_deployment
+from tests.system.fleet import Process
 from tests.waiting import poll
 
 NOTE = {"type": "CREATE_NOTIFICATION", "config": {"title": "Order", "body": "{{ number }}"}}
 WAITING = 200
+FREE_S = 1.0
 
 
 def test_runs_survive_the_loss_of_all_of_redis(database_url: str, tmp_path: Path) -> None:
@@ -40,6 +44,28 @@ def test_runs_survive_the_loss_of_all_of_redis(database_url: str, tmp_path: Path
         server.stop()
 
 
+def freeze(site: Deployment, process: Process) -> None:
+    """Stop a process at a moment when it keeps nobody else from writing."""
+
+    def lock_all() -> None:
+        with site.backends.database.begin() as conn:
+            if site.backends.database.dialect == "postgresql":
+                conn.execute(text("LOCK TABLE automation_runs, locks"))
+
+    def frozen() -> bool:
+        process.freeze()
+        writer = threading.Thread(target=lock_all, daemon=True)
+        writer.start()
+        writer.join(FREE_S)
+        if writer.is_alive():
+            process.thaw()
+            writer.join()
+            return False
+        return True
+
+    poll(frozen)
+
+
 def test_a_worker_that_slept_through_its_lease_changes_nothing(opened: Opener) -> None:
     slow: Script = {"/two": [Step(after_s=3), Step()]}
     site = opened(script=slow)
@@ -48,7 +74,7 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(opened: Opener) -
     sleeper = site.fleet.start("worker")
     site.publish()
     site.await_delivery("/two")
-    site.freeze(sleeper)
+    freeze(site, sleeper)
     site.fleet.start("worker")
     site.await_ended(1)
     history = (site.runs(), site.attempts(), site.all("SELECT * FROM run_actions ORDER BY position"))
