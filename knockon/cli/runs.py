@@ -18,7 +18,7 @@ from knockon.cli.output import (
     show_json,
     show_span,
 )
-from shared.db.log_reads import LogQuery, LogRow, logs_after
+from shared.db.log_reads import LogRow, run_log
 from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
 from shared.errors import NotFound
 from shared.model.moves import RunStatus
@@ -99,8 +99,7 @@ def show_one(options: ShowOptions) -> None:
     """Show one run: its actions, attempts, log, and why it ended as it did."""
     with opened_database() as database, database.read() as conn:
         detail = read_run(conn, options.workspace, options.run_id)
-        query = LogQuery(options.workspace, run_id=options.run_id)
-        logs = logs_after(conn, query, None, most=LOG_LINES)
+        logs = run_log(conn, options.workspace, options.run_id, most=LOG_LINES)
     if detail is None:
         raise NotFound(f"there is no run {options.run_id!r} in workspace {options.workspace!r}")
     if options.output is Form.JSON:

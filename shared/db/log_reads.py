@@ -86,6 +86,18 @@ def newest_logs(conn: Connection, query: LogQuery, *, most: int) -> list[LogRow]
     return _read(conn, query, {}, ("DESC", most))[::-1]
 
 
+RUN_LOG: Final = sql(
+    f"SELECT {COLUMNS} FROM {TABLES} WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id"
+    " ORDER BY r.id LIMIT :most"
+)
+
+
+def run_log(conn: Connection, workspace_id: str, run_id: str, *, most: int) -> list[LogRow]:
+    """Give the lines of one run as they stand, in order; nobody goes on from the last one."""
+    values = {"workspace_id": workspace_id, "run_id": run_id, "most": most}
+    return [_row(row) for row in RUN_LOG.run(conn, values)]
+
+
 LOG_END: Final = {
     dialect: sql(
         f"SELECT r.xid, r.id FROM automation_logs r WHERE r.workspace_id = :workspace_id{settled}"
