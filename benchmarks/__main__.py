@@ -57,7 +57,9 @@ def read_options(arguments: Sequence[str]) -> Options:
     """Read the command line; it ends the process where that makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--events", type=_count, default=20_000, help="events of a round (default 20000)")
-    parser.add_argument("--rounds", type=_count, default=3, help="rounds of the throughput (default 3)")
+    parser.add_argument(
+        "--rounds", type=_count, default=3, help="rounds of throughput and latency (default 3)"
+    )
     parser.add_argument("--only", type=Part, choices=list(Part), action="append", help="measure this alone")
     parser.add_argument("--json", type=Path, default=RESULTS / "latest.json", help="where the figures go")
     parser.add_argument("--profile", action="store_true", help="profile matcher and worker instead")
@@ -95,25 +97,32 @@ def compare_throughput(session: Session) -> list[Line]:
         lines.append(Line("throughput", program.name, "events/s", values, against, note))
     for program, _ in programs:
         for role in rounds[program.name][0].cpu_ms:
-            spent = [found.cpu_ms[role] for found in rounds[program.name]]
+            spent = [found.cpu_ms[role] for found in rounds[program.name] if found.cpu_ms]
             lines.append(Line(f"processor, {role}", program.name, "ms/event", spent))
     return lines
 
 
 def compare_latency(session: Session) -> list[Line]:
-    """Measure the way of single events."""
+    """Measure the way of single events, every program in turn, round by round."""
+    programs = (knockon(Backend.POSTGRES), plain(), knockon(Backend.SQLITE))
+    rounds: dict[str, list[Latency]] = {program.name: [] for program in programs}
+    for number in range(1, session.options.rounds + 1):
+        for program in programs:
+            found = measure_latency(program, session.servers)
+            rounds[program.name].append(found)
+            told = f"p50 {found.ended(50):.1f} ms, p99 {found.ended(99):.1f} ms"
+            session.say(f"round {number}: {program.name}: {told}")
+    theirs = rounds[plain().name]
     lines = []
-    note = f"{PER_S} events/s"
-    plain_found: Latency | None = None
-    for program in (plain(), knockon(Backend.POSTGRES), knockon(Backend.SQLITE)):
-        found = measure_latency(program, session.servers)
-        plain_found = plain_found or found
-        session.say(f"latency: {program.name}: p50 {found.ended(50):.1f} ms, p99 {found.ended(99):.1f} ms")
-        for percent in (50, 99):
-            ours, theirs = [found.ended(percent)], [plain_found.ended(percent)]
-            against = theirs if found is not plain_found else ()
-            lines.append(Line(f"publish to end, p{percent}", program.name, "ms", ours, against, note))
-            lines.append(Line(f"publish to run, p{percent}", program.name, "ms", [found.created(percent)]))
+    for percent in (50, 99):
+        for name, ours in rounds.items():
+            ended = [found.ended(percent) for found in ours]
+            against = [found.ended(percent) for found in theirs] if ours is not theirs else ()
+            lines.append(Line(f"publish to end, p{percent}", name, "ms", ended, against, f"{PER_S} events/s"))
+        for name, ours in rounds.items():
+            lines.append(
+                Line(f"publish to run, p{percent}", name, "ms", [each.created(percent) for each in ours])
+            )
     return lines
 
 

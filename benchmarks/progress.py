@@ -47,9 +47,9 @@ class Rows:
         self._wait(lambda: self._number(DONE), wanted, running)
         assert self._number(MADE) == wanted, "there are more runs than events"
 
-    def wait_made(self, wanted: int, running: Running) -> None:
+    def wait_made(self, wanted: int, running: Running, every_s: float = POLL_S) -> None:
         """Wait until there are so many runs, whatever their state."""
-        self._wait(lambda: self._number(MADE), wanted, running)
+        self._wait(lambda: self._number(MADE), wanted, running, every_s)
 
     def made(self) -> int:
         """Count the runs, whatever their state."""
@@ -78,12 +78,12 @@ class Rows:
         """Let the database go."""
         self._database.dispose()
 
-    def _wait(self, count: Callable[[], int], wanted: int, running: Running) -> None:
+    def _wait(self, count: Callable[[], int], wanted: int, running: Running, every_s: float = POLL_S) -> None:
         def is_there() -> bool:
             running.check()
             return count() >= wanted
 
-        poll(is_there, max(LEAST_S, wanted * SLOWEST_PER_EVENT_S), POLL_S)
+        poll(is_there, max(LEAST_S, wanted * SLOWEST_PER_EVENT_S), every_s)
 
     def _number(self, statement: Any) -> int:
         with self._database.read() as conn:

@@ -74,10 +74,12 @@ class Servers:
             conn.execute("CHECKPOINT")
         return Site(self.redis.url, self.postgres.url(name), folder)
 
-    def cpu_s(self) -> dict[str, float]:
-        """Give the processor time that each server has used so far, its ended children with it."""
-        main = int(self.postgres.pid_file.read_text().split()[0])
-        return {"redis": _spent(self.redis.pid), "postgresql": _spent(main)}
+    def cpu_s(self, backend: Backend) -> dict[str, float]:
+        """Give the processor time that each server used so far, its ended children with it."""
+        spent = {"redis": _spent(self.redis.pid)}
+        if backend is Backend.POSTGRES:
+            spent["postgresql"] = _spent(int(self.postgres.pid_file.read_text().split()[0]))
+        return spent
 
     def versions(self) -> dict[str, str]:
         """Name the servers' versions."""

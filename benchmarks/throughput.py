@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from benchmarks.contenders import Contender, running
 from benchmarks.figures import per_second
@@ -9,13 +10,15 @@ from benchmarks.progress import Rows, publish
 from benchmarks.scenario import TWO_HUNDRED, events
 from benchmarks.sites import Servers
 
+FIRST_POLL_S: Final = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
     """One round: all events stood on the stream before the processes were started.
 
     The time counts from the first run that was made to the last one that ended. `cpu_ms` is each process's
-    processor time for one event, counted from the first run on.
+    processor time for one event, from when the first runs were seen on: empty if most were there by then.
     """
 
     events: int
@@ -37,12 +40,12 @@ def measure_throughput(contender: Contender, servers: Servers, count: int) -> Th
     publish(site, list(events(TWO_HUNDRED, count)))
     rows = Rows(site)
     with running(contender, site) as started:
-        rows.wait_made(1, started)
-        before, made = {**started.cpu_s(), **servers.cpu_s()}, rows.made()
+        rows.wait_made(1, started, FIRST_POLL_S)
+        before, made = {**started.cpu_s(), **servers.cpu_s(contender.backend)}, rows.made()
         rows.wait_done(count, started)
-        after = {**started.cpu_s(), **servers.cpu_s()}
+        after = {**started.cpu_s(), **servers.cpu_s(contender.backend)}
     first, last = rows.span()
     lines = rows.lines()
     rows.close()
-    spent = {role: (after[role] - before[role]) * 1000 / max(1, count - made) for role in after}
+    spent = {role: (after[role] - before[role]) * 1000 / (count - made) for role in after if made < count / 2}
     return Throughput(count, lines, first, last, spent)
