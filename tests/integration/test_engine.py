@@ -322,3 +322,28 @@ def test_a_hundred_runs_end_once_each(open_here: OpenRoom, engines: list[Engine]
     assert engine.wait_idle(10)
     assert all(ended(room, run_id) for run_id in run_ids)
     assert room.one("SELECT count(*) AS n FROM notifications").n == 100
+
+
+def test_a_stop_that_came_during_a_failed_attempt_ends_the_run_before_its_next_action(
+    open_here: OpenRoom, engines: list[Engine]
+) -> None:
+    rooms: list[Room] = []
+    calls: list[int] = []
+
+    def refuse(config: ActionConfig, run: RunContext) -> ActionResult:
+        calls.append(run.attempt)
+        rooms[0].set(run.run_id, stop_reason="CANCELLED")
+        raise RetryableError("WEBHOOK_HTTP_RETRIABLE", "503")
+
+    room = open_here({"SEND_WEBHOOK": refuse})
+    rooms.append(room)
+    run_id = room.run(room.automation(HOOK))
+    engine = start(room, engines)
+    engine.take([run_id])
+    assert engine.wait_idle(5)
+    assert room.status(run_id) == "PENDING"
+    room.set(run_id, next_attempt_at=None)
+    engine.take([run_id])
+    assert engine.wait_idle(5)
+    row = room.row(run_id)
+    assert (row.status, tree(row.error)["code"], calls) == ("FAILED", "CANCELLED", [1])
