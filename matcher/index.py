@@ -65,6 +65,11 @@ class Index:
                 del self._shelves[shelf]
         self._count(known, -1)
 
+    def hears(self, workspace_id: str, event_type: str) -> bool:
+        """Tell whether a workspace may have an automation for an event type that feeds EVENT alone."""
+        shelf = (workspace_id, TriggerType.EVENT, event_type, ANY_PROPERTY)
+        return shelf in self._shelves or self._wild[workspace_id] > 0
+
     def survey(self, event: Event) -> Survey:
         """Find the automations whose trigger, scope and properties fit the event, and count all active ones.
 

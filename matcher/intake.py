@@ -21,7 +21,7 @@ from matcher.runs import make_run, render, source_id_of
 from matcher.settling import Settled, settle
 from matcher.stream import Delivery, Reading
 from matcher.tally import Tally
-from matcher.writing import Draft, touch_unclaimed, write_draft
+from matcher.writing import Draft, Written, touch_unclaimed, write_draft
 from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.dead_stream import Burial, bury
 from shared.faults import FaultPoint, passed
@@ -90,19 +90,24 @@ class Intake:
     def _take_set(self, deliveries: Sequence[Delivery]) -> None:
         now = self._backends.clock.now()
         tally = Tally(self._backends.keys)
-        decoded = decode(deliveries)
+        decoded = decode(deliveries, self._loader.index)
         matches = choose(decoded.events, self._loader.index, tally, now - self._matched_for)
         doubted = self._find_doubted(matches, decoded.fresh)
         passed(FaultPoint.MATCH_AFTER_DEDUPE)
         runs = self._make_runs(matches, now)
         changes = [change for change in map(project, decoded.events) if change is not None]
-        draft = Draft(changes, runs, doubted)
-        written = self._backends.database.transact(partial(write_draft, draft=draft, now=now))
-        passed(FaultPoint.MATCH_AFTER_COMMIT)
+        written = self._write(Draft(changes, runs, doubted), now)
         self._backlog.add(run.workspace_id for run in runs if run.id in written.new)
         settled = settle(runs, written, tally)
         self._hand_on(decoded, settled, tally, now)
         log.debug("entries_taken", entries=len(deliveries), runs=len(written.new))
+
+    def _write(self, draft: Draft, now: datetime) -> Written:
+        if not draft.changes and not draft.runs:
+            return Written(frozenset(), {})
+        written = self._backends.database.transact(partial(write_draft, draft=draft, now=now))
+        passed(FaultPoint.MATCH_AFTER_COMMIT)
+        return written
 
     def _find_doubted(self, matches: Sequence[Match], fresh: set[str]) -> frozenset[str]:
         """Name the runs that Redis says were made before. Redelivered entries are not asked about."""
@@ -149,7 +154,8 @@ class Intake:
 
 def _entry_ids(decoded: Decoded) -> list[str]:
     events = [event.entry_id for event in decoded.events]
-    return [*events, *(burial.entry_id for burial in decoded.burials), *decoded.trimmed]
+    buried = (burial.entry_id for burial in decoded.burials)
+    return [*events, *buried, *decoded.trimmed, *decoded.unheard]
 
 
 def _log_losses(decoded: Decoded, settled: Settled) -> None:

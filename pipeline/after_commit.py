@@ -1,6 +1,4 @@
-"""What follows a commit, on a thread of its own: emitted events, retries, handles, counters.
-
-All of it is on rows.
+"""What follows a commit, on a thread of its own: emitted events, retries, counters. All of it is on rows.
 
 Each piece is best effort: after a crash or a Redis outage the watchdog relays the outbox and wakes runs whose
 handles are missing; counters may then miss what was under way. Doing a piece twice does no harm: an event
@@ -14,11 +12,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import structlog
-from sqlalchemy.exc import DBAPIError
 
 from pipeline.parts import Parts
 from pipeline.recording import Written
-from shared.db.outbox import OutboxEntry, mark_sent
+from pipeline.sent_marks import SentMarks
+from shared.db.outbox import OutboxEntry
 from shared.faults import FaultPoint, passed
 from shared.model.runs import DeadLettered, HandedBack, Retried
 from shared.redis_port import REDIS_ERRORS, PipelinePort
@@ -37,6 +35,7 @@ class AfterCommit:
     def __init__(self, parts: Parts) -> None:
         """Start nothing yet."""
         self._parts = parts
+        self._marks = SentMarks(parts)
         self._waiting: queue.Queue[Written | None] = queue.Queue(WAITING_MAX)
         self._thread = threading.Thread(target=self._loop, name="after-commit", daemon=True)
 
@@ -66,12 +65,19 @@ class AfterCommit:
     def _loop(self) -> None:
         is_closing = False
         while not is_closing:
-            batches = self._take()
-            is_closing = None in batches
-            self._follow([batch for batch in batches if batch is not None])
+            taken = self._take()
+            is_closing = None in taken
+            batches = [batch for batch in taken if batch is not None]
+            if batches:
+                self._follow(batches)
+            if is_closing or self._marks.due_s() == 0:
+                self._marks.write()
 
     def _take(self) -> list[Written | None]:
-        batches = [self._waiting.get()]
+        try:
+            batches = [self._waiting.get(timeout=self._marks.due_s())]
+        except queue.Empty:
+            return []
         while len(batches) < BATCHES_MAX:
             try:
                 batches.append(self._waiting.get_nowait())
@@ -88,7 +94,7 @@ class AfterCommit:
                 log.warning("after_commit_failed", error=type(error).__name__)
                 threading.Event().wait(PAUSE_S)
             else:
-                self._mark(sent)
+                self._marks.add(sent)
                 return
         log.warning("after_commit_left_to_watchdog", outbox=len(outbox))
 
@@ -137,14 +143,3 @@ class AfterCommit:
             if isinstance(record.outcome, DeadLettered):
                 counts[keys.dead_letter(record.run.workspace_id)] += 1
         return counts
-
-    def _mark(self, outbox: Sequence[OutboxEntry]) -> None:
-        if not outbox:
-            return
-        now = self._parts.clock.now()
-        try:
-            self._parts.database.transact(
-                lambda conn: mark_sent(conn, [entry.id for entry in outbox], now=now)
-            )
-        except DBAPIError as error:
-            log.warning("outbox_not_marked", events=len(outbox), error=type(error.orig).__name__)
