@@ -3,10 +3,10 @@
 from typing import Final
 
 from pipeline.plans import Plan
-from shared.model.automation import AutomationStatus
 from shared.model.events import Event
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, Failed, RunError, Succeeded
+from shared.model.statuses import AutomationStatus
 
 ACTIONS_MAX: Final = 50
 

@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 from shared.db.automations import AutomationRow, AutomationState, automation_states, find_automations
 from shared.errors import DefinitionError
 from shared.model.actions import ActionConfig
-from shared.model.automation import AutomationStatus, parse_definition
+from shared.model.automation import parse_definition
+from shared.model.statuses import AutomationStatus
 from shared.model.templated import walk_texts
 from shared.rules.conditions import compile_conditions
 from shared.rules.rendering import ConfigTemplate, prepare_config

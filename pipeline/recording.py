@@ -86,6 +86,8 @@ def _enter(record: Record, held: Mapping[str, Held], book: Book) -> tuple[Verdic
     except ActionError as error:
         assert record.refused is not None
         return Verdict(Standing.ENDED), record.refused(error)
+    if output == record.done.output:
+        return Verdict(Standing.WRITTEN, output, stop_reason), record
     final = replace(record, done=replace(record.done, output=output))
     if isinstance(final.outcome, Succeeded):
         final = replace(final, outcome=_with_output(final.outcome, record.done, output))

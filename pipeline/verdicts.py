@@ -57,21 +57,23 @@ class Ticket:
     """A record on its way through the journal; the run thread may wait for its verdict."""
 
     def __init__(self, record: Record, settled: "Callable[[Verdict], None] | None" = None) -> None:
-        """Start without a verdict; `settled` is called with it, in the writer's thread."""
+        """Start without a verdict; `settled` is called with it, in the writer's thread, and nobody waits."""
         self.record = record
         self._settled = settled
         self._verdict: Verdict | None = None
-        self._written = threading.Event()
+        self._written = threading.Event() if settled is None else None
 
     def settle(self, verdict: Verdict) -> None:
         """Give the verdict and wake whoever waits for it."""
         self._verdict = verdict
         if self._settled is not None:
             self._settled(verdict)
-        self._written.set()
+        if self._written is not None:
+            self._written.set()
 
     def wait(self) -> Verdict:
-        """Wait until the record is committed, however long SQL is away."""
+        """Wait until the record is committed, however long SQL is away; not for a ticket with `settled`."""
+        assert self._written is not None
         self._written.wait()
         assert self._verdict is not None
         return self._verdict
