@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from matcher.match import FED_BY, changed_properties, database_of
-from shared.model.automation import Automation, AutomationStatus
+from shared.model.automation import Automation
 from shared.model.events import Event
+from shared.model.statuses import AutomationStatus
 from shared.model.triggers import (
     ANY_PROPERTY,
     DATABASE_TRIGGERS,

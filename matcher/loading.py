@@ -12,7 +12,8 @@ from shared.db.automations import AutomationRow, changed_automations, listening_
 from shared.db.engine import Database
 from shared.errors import DefinitionError
 from shared.logs import get_logger
-from shared.model.automation import Automation, AutomationStatus, parse_definition
+from shared.model.automation import Automation, parse_definition
+from shared.model.statuses import AutomationStatus
 from shared.time.clock import Clock
 
 OVERLAP: Final = timedelta(seconds=60)

@@ -6,9 +6,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from shared.model.automation import Automation, AutomationStatus
+from shared.model.automation import Automation
 from shared.model.events import Event
 from shared.model.messages import is_machine_made
+from shared.model.statuses import AutomationStatus
 from shared.model.triggers import ANY_PROPERTY, DATABASE_TRIGGERS, WILDCARD, Trigger, TriggerType
 
 FED_BY: Final[Mapping[str, tuple[TriggerType, ...]]] = MappingProxyType(

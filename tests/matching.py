@@ -12,9 +12,10 @@ from matcher.intake import Intake
 from matcher.stream import Stream
 from shared.db.automations import AutomationRow, insert_automation, update_automation
 from shared.ids import new_id
-from shared.model.automation import Automation, AutomationStatus, parse_definition
+from shared.model.automation import Automation, parse_definition
 from shared.model.events import Event, EventDraft, encode_fields
 from shared.model.runs import QueueKind
+from shared.model.statuses import AutomationStatus
 from shared.queue import decode_handle
 from shared.services.backends import Backends
 

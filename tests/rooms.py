@@ -17,9 +17,11 @@ from shared.db.sql import sql
 from shared.db.types import read_json
 from shared.ids import new_id
 from shared.model.actions import ActionConfig
-from shared.model.automation import AutomationStatus, parse_definition
+from shared.model.automation import parse_definition
 from shared.model.events import Context, Event, event_to_json
+from shared.model.roles import Role
 from shared.model.runs import ClaimedRun, NewRun, QueueKind, RunSource
+from shared.model.statuses import AutomationStatus
 from shared.settings import Settings
 
 WORKSPACE = "w1"
@@ -83,7 +85,7 @@ class Room:
 
     def owner(self) -> str:
         """Store an owner of the workspace and give the id."""
-        member = Member(new_id(), WORKSPACE, "owner@example.test", "Olga", "owner")
+        member = Member(new_id(), WORKSPACE, "owner@example.test", "Olga", Role.OWNER)
         with self.database.begin() as conn:
             insert_member(conn, member, now=datetime.now(UTC))
         return member.id

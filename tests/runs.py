@@ -8,9 +8,9 @@ from typing import Any
 from pipeline.plans import Plan, PlannedAction
 from shared.db.automations import AutomationState
 from shared.model.actions import CreateNotification, SendWebhook
-from shared.model.automation import AutomationStatus
 from shared.model.events import Context, Event, event_to_json
 from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind
+from shared.model.statuses import AutomationStatus
 from shared.rules.conditions import compile_conditions
 from shared.rules.rendering import prepare_config
 

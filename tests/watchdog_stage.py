@@ -16,6 +16,7 @@ from shared.db.people import Member, insert_member, insert_workspace
 from shared.db.runs_new import insert_runs
 from shared.ids import new_id
 from shared.keys import Keys
+from shared.model.roles import Role
 from shared.model.runs import Claim, NewRun, QueueKind, RunSource
 from shared.queue import HandleQueue, decode_handle
 from shared.redis_port import open_redis
@@ -173,4 +174,6 @@ def add_members(stage: Stage, roles: Iterable[str]) -> None:
     with stage.database.begin() as conn:
         insert_workspace(conn, WORKSPACE, "Shop", now=now)
         for role in roles:
-            insert_member(conn, Member(new_id(), WORKSPACE, f"{role}@example.test", role, role), now=now)
+            insert_member(
+                conn, Member(new_id(), WORKSPACE, f"{role}@example.test", role, Role(role)), now=now
+            )

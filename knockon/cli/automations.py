@@ -14,7 +14,8 @@ from knockon.cli.output import Form, print_json, print_line, print_note, print_t
 from shared.db.automations import AutomationRow, list_automations
 from shared.errors import ConfigError
 from shared.masking import mask_tree
-from shared.services.automations import activate, find_automation, pause
+from shared.services.automations import activate, pause
+from shared.services.references import find_automation
 from shared.services.runs import start_by_hand
 from shared.time.clock import from_epoch_ms
 

@@ -11,7 +11,7 @@ from knockon.cli.output import Form
 from knockon.cli.runs import FromStart, print_replays, print_runs, replay_all
 from shared.db.reads import RunQuery, RunSummary, list_runs
 from shared.model.moves import RunStatus
-from shared.services.automations import find_automation
+from shared.services.references import find_automation
 from shared.services.runs import ReplayFrom
 
 group = typer.Typer(help="Runs whose every attempt failed.", no_args_is_help=True)

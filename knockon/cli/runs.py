@@ -22,7 +22,7 @@ from shared.db.log_reads import LogRow, run_log
 from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
 from shared.errors import NotFound
 from shared.model.moves import RunStatus
-from shared.services.automations import find_automation
+from shared.services.references import find_automation
 from shared.services.runs import Cancelled, Insistence, ReplayFrom, Replays, cancel, replay
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)

@@ -16,7 +16,7 @@ from knockon.cli.output import STYLES, Form, console, print_json_line, show, sho
 from shared.db.engine import Database
 from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
 from shared.process import StopFlag
-from shared.services.automations import find_automation
+from shared.services.references import find_automation
 from shared.time.clock import SystemClock
 
 POLL_S: Final = 0.25

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row
 
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_instant, read_json, write_instant
-from shared.model.automation import AutomationStatus
+from shared.model.statuses import AutomationStatus
 
 COLUMNS: Final = """
     r.id, r.workspace_id, r.key, r.name, r.status, r.version, r.definition, r.activated_ms, r.created_at,

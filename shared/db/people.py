@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from shared.db.sql import sql
 from shared.db.types import must_instant, write_instant
 from shared.ids import new_id
+from shared.model.roles import Role
 
-ADMIN_ROLES: Final = ("owner", "admin")
+ADMIN_ROLES: Final = (Role.OWNER, Role.ADMIN)
 
 INSERT_WORKSPACE: Final = sql(
     "INSERT INTO workspaces (id, name, created_at) VALUES (:id, :name, :now) ON CONFLICT (id) DO NOTHING"
@@ -42,13 +43,13 @@ INSERT_MEMBER: Final = sql(
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody in a workspace; `role` is owner, admin, author, operator or viewer."""
+    """Somebody in a workspace."""
 
     id: str
     workspace_id: str
     email: str
     name: str
-    role: str
+    role: Role
 
 
 def insert_member(conn: Connection, member: Member, *, now: datetime) -> bool:

@@ -8,7 +8,6 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -25,6 +24,7 @@ from pydantic import (
 from shared.errors import BadEvent
 from shared.model.event_fields import read_type
 from shared.model.parts import Part, Text, counted
+from shared.model.roles import Role
 from shared.model.templated import check_url, rendered_url
 from shared.rules.rendering import RENDERED
 from shared.rules.templates import has_template
@@ -42,16 +42,6 @@ _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of every such secret
 
 Id = Annotated[Text, StringConstraints(min_length=1, max_length=_ID_MAX)]
 Properties = dict[str, JsonValue]
-
-
-class Role(StrEnum):
-    """What a member of a workspace may do, strongest first."""
-
-    OWNER = "owner"
-    ADMIN = "admin"
-    AUTHOR = "author"
-    OPERATOR = "operator"
-    VIEWER = "viewer"
 
 
 class ActionConfig(Part):

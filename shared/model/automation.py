@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -22,6 +21,7 @@ from shared.model.actions import ACTION_CONFIGS, ActionConfig
 from shared.model.parts import Part, counted
 from shared.model.plain_tree import tree_faults
 from shared.model.refusals import Refused, faults_of, join, unknown
+from shared.model.statuses import AutomationStatus
 from shared.model.templated import walk_texts
 from shared.model.triggers import DATABASE_TRIGGERS, EVENTLESS_TRIGGERS, MESSAGE_TRIGGERS, Name, Trigger
 from shared.model.yaml_text import read_yaml
@@ -38,15 +38,6 @@ _KEY_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,99}\z"
 _MESSAGE: Final = ("message", "payload.message")
 
 Title = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\z")]
-
-
-class AutomationStatus(StrEnum):
-    """Whether an automation takes part."""
-
-    DRAFT = "DRAFT"
-    ACTIVE = "ACTIVE"
-    PAUSED = "PAUSED"
-    ARCHIVED = "ARCHIVED"
 
 
 class Action(Part):

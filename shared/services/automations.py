@@ -10,10 +10,8 @@ from sqlalchemy import Connection
 from shared.db.automations import (
     AutomationRow,
     delete_automation,
-    find_by_reference,
     insert_automation,
     list_automations,
-    lock_by_key,
     update_automation,
 )
 from shared.db.history import AuditEntry, insert_audit
@@ -22,9 +20,11 @@ from shared.db.persons_moves import WokenRun, end_runs_of, lock_workspace, wake_
 from shared.errors import NotFound
 from shared.ids import new_id
 from shared.masking import mask_tree
-from shared.model.automation import AutomationStatus, Definition
+from shared.model.automation import Definition
+from shared.model.statuses import AutomationStatus
 from shared.services.backends import Backends, Caller, announce_automations
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
+from shared.services.references import lock_automation
 from shared.services.waking import redis_ms, wake
 
 WOKEN_AT_ONCE: Final = 5_000
@@ -101,21 +101,6 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
     row = backends.database.transact(work)
     announce_automations(backends)
     return row
-
-
-def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
-    """Give a living automation by its key, else by its id. Raises NotFound."""
-    row = find_by_reference(conn, workspace_id, reference)
-    if row is None:
-        raise NotFound(f"there is no automation {reference!r} in workspace {workspace_id!r}")
-    return row
-
-
-def lock_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
-    """Give a living automation as `find_automation` does, locked until the transaction ends."""
-    found = find_automation(conn, workspace_id, reference)
-    locked = lock_by_key(conn, workspace_id, found.key)
-    return locked or find_automation(conn, workspace_id, reference)
 
 
 def _must_lock(conn: Connection, workspace_id: str) -> None:

@@ -21,16 +21,16 @@ from shared.db.reads import RunSummary, find_run_rows
 from shared.db.runs_new import count_waiting, insert_runs
 from shared.errors import Conflict, NotFound
 from shared.ids import new_id
-from shared.model.automation import AutomationStatus
 from shared.model.events import Event, event_to_json
 from shared.model.json_limits import clean_tree
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, NewRun, QueueKind, RunSource
 from shared.model.sizes import cut_for_show
+from shared.model.statuses import AutomationStatus
 from shared.model.subjects import subject_of
 from shared.model.triggers import TriggerType
-from shared.services.automations import lock_automation
 from shared.services.backends import Backends, Caller
+from shared.services.references import lock_automation
 from shared.services.waking import redis_ms, wake
 
 MANUAL_EVENT: Final = "manual"

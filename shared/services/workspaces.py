@@ -24,12 +24,12 @@ from shared.db.people import (
 )
 from shared.errors import ConfigError, NotFound
 from shared.ids import new_id
+from shared.model.roles import Role
 from shared.services.backends import Caller
 from shared.time.clock import Clock
 
 KEY_PREFIX: Final = "kn_live_"
 KEY_BYTES: Final = 32
-OWNER: Final = "owner"
 
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
@@ -71,7 +71,8 @@ def create_workspace(database: Database, clock: Clock, caller: Caller, owner_ema
     def work(conn: Connection) -> MadeKey | None:
         if not insert_workspace(conn, caller.workspace_id, caller.workspace_id, now=now):
             return None
-        insert_member(conn, Member(new_id(), caller.workspace_id, owner_email, owner_email, OWNER), now=now)
+        owner = Member(new_id(), caller.workspace_id, owner_email, owner_email, Role.OWNER)
+        insert_member(conn, owner, now=now)
         _audit(conn, caller, ("workspace.created", caller.workspace_id), now)
         return _insert_key(conn, caller, ("first key", list(Scope)), now)
 

@@ -12,9 +12,9 @@ from pipeline.verdicts import Record, Standing
 from shared.db.automations import AutomationState
 from shared.db.types import must_instant
 from shared.errors import FatalError
-from shared.model.automation import AutomationStatus
 from shared.model.effects import CreateSubject, Emit, Notify, UpdateSubject
 from shared.model.runs import ClaimedRun, Failed, HandedBack, Retried, RunError, Succeeded
+from shared.model.statuses import AutomationStatus
 from tests.journals import DONE, Desk, Line, acted, disturbed, ended, note, running_journal
 from tests.rooms import OpenRoom, Room, claim, tree
 from tests.runs import plan

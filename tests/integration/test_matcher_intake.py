@@ -13,9 +13,9 @@ from matcher.stream import Arrival, Reading
 from shared.db.automations import delete_automation
 from shared.db.types import must_instant
 from shared.dead_stream import list_dead
-from shared.model.automation import AutomationStatus
 from shared.model.events import Context
 from shared.model.runs import QueueKind
+from shared.model.statuses import AutomationStatus
 from shared.services.backends import Backends
 from shared.time.clock import SystemClock
 from tests.matching import Post, open_post

@@ -18,6 +18,7 @@ from shared.db.people import (
     list_notices,
     workspace_name,
 )
+from shared.model.roles import Role
 from tests.rooms import Room
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -25,7 +26,7 @@ LATER = datetime(2026, 3, 1, 13, tzinfo=UTC)
 
 
 def member(room: Room, id_: str, role: str = "owner", workspace_id: str = "w1") -> bool:
-    person = Member(id_, workspace_id, f"{id_}@example.test", id_, role)
+    person = Member(id_, workspace_id, f"{id_}@example.test", id_, Role(role))
     return room.database.transact(lambda conn: insert_member(conn, person, now=NOW))
 
 
@@ -43,8 +44,8 @@ def test_a_workspace_is_made_once_and_keeps_its_name(room: Room) -> None:
 
 def test_an_address_is_one_member_of_a_workspace(room: Room) -> None:
     assert member(room, "m1")
-    again = Member("m2", "w1", "m1@example.test", "M", "viewer")
-    elsewhere = Member("m3", "w2", "m1@example.test", "M", "viewer")
+    again = Member("m2", "w1", "m1@example.test", "M", Role.VIEWER)
+    elsewhere = Member("m3", "w2", "m1@example.test", "M", Role.VIEWER)
     with room.database.begin() as conn:
         assert not insert_member(conn, again, now=NOW)
         assert insert_member(conn, elsewhere, now=NOW)

@@ -6,9 +6,10 @@ import pytest
 
 from shared.db.automations import find_automations, list_automations
 from shared.errors import NotFound, Unavailable
-from shared.model.automation import AutomationStatus, Definition
+from shared.model.automation import Definition
 from shared.model.moves import RunStatus
 from shared.model.runs import QueueKind
+from shared.model.statuses import AutomationStatus
 from shared.redis_port import open_redis
 from shared.services.automations import activate, apply_changes, delete, pause, preview_changes
 from shared.services.backends import Backends

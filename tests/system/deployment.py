@@ -16,6 +16,7 @@ from shared.ids import new_id
 from shared.keys import Keys
 from shared.model.automation import parse_definition
 from shared.model.moves import ENDED
+from shared.model.roles import Role
 from shared.queue import HandleQueue
 from shared.redis_port import open_redis
 from shared.services.automations import apply_changes
@@ -117,7 +118,7 @@ def open_deployment(
     now = datetime.now(UTC)
     with database.begin() as conn:
         insert_workspace(conn, WORKSPACE, "One", now=now)
-        insert_member(conn, Member(new_id(), WORKSPACE, "owner@example.test", "Olga", "owner"), now=now)
+        insert_member(conn, Member(new_id(), WORKSPACE, "owner@example.test", "Olga", Role.OWNER), now=now)
     backends = Backends(database, client, KEYS, HandleQueue(client, KEYS), SystemClock())
     with (
         Receiver(folder / "ledger.jsonl", script) as receiver,

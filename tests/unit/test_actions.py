@@ -11,10 +11,10 @@ from shared.model.actions import (
     CreateNotification,
     CreateRecord,
     EmitEvent,
-    Role,
     SendWebhook,
     UpdateRecord,
 )
+from shared.model.roles import Role
 
 URL = "https://example.test/h"
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from shared.errors import DefinitionError
 from shared.model.automation import (
-    AutomationStatus,
     Definition,
     definition_to_json,
     parse_definition,
 )
+from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TriggerType
 
 NOTICE: dict[str, Any] = {"type": "CREATE_NOTIFICATION", "config": {"title": "Stuck: {{ conversation.id }}"}}

@@ -17,10 +17,11 @@ from pipeline.guards import guard
 from pipeline.plans import Plan, PlannedAction
 from shared.db.automations import AutomationState
 from shared.model.actions import EmitEvent
-from shared.model.automation import Action, AutomationStatus, Definition, load_yaml
+from shared.model.automation import Action, Definition, load_yaml
 from shared.model.events import Context, decode_entry
 from shared.model.moves import SkipReason
 from shared.model.runs import Claim, ClaimedRun, Failed, FinishedAction, QueueKind, Succeeded
+from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TAKES, Settings, TriggerType
 from shared.rules.conditions import check_conditions
 from shared.rules.liquid_engine import MAX_LOOPS, MAX_MARK_CHARS, MAX_NESTING, MAX_TEMPLATE_CHARS

@@ -8,10 +8,10 @@ import pytest
 from pipeline.guards import ACTIONS_MAX, guard
 from pipeline.plans import GONE, Plan
 from shared.db.automations import AutomationState
-from shared.model.automation import AutomationStatus
 from shared.model.events import Context
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, Failed, Succeeded
+from shared.model.statuses import AutomationStatus
 from tests.runs import HOOK, LOCAL, claimed, done, event, plan
 
 DEPTH_MAX = 5
