@@ -1,4 +1,4 @@
-"""The spine: workspaces, automations, runs with their actions, attempts and logs, the outbox, subjects, people.
+"""The spine: workspaces, people, automations, runs with all that is on record of them, outbox, subjects.
 
 Revision ID: 0001
 Revises:
