@@ -12,6 +12,7 @@ from shared.db.people import insert_workspace
 from shared.db.reads import RunSummary, find_run_rows
 from shared.keys import Keys
 from shared.model.automation import Definition, parse_definition
+from shared.model.events import decode_entry
 from shared.queue import HandleQueue
 from shared.redis_port import open_redis
 from shared.services.backends import Backends, Caller
@@ -74,3 +75,14 @@ def log_messages(backends: Backends, run_id: str) -> list[str]:
     statement = text("SELECT message FROM automation_logs WHERE run_id = :id ORDER BY id")
     with backends.database.read() as conn:
         return list(conn.execute(statement, {"id": run_id}).scalars())
+
+
+def told_ends(backends: Backends) -> list[tuple[str, str]]:
+    """Give the run and the status of each `automation.executed` on the stream; each is marked as sent."""
+    with backends.database.read() as conn:
+        unsent = conn.execute(text("SELECT count(*) FROM outbox WHERE sent_at IS NULL")).scalar_one()
+    assert unsent == 0
+    entries = backends.redis.xrange(backends.keys.stream)
+    events = [decode_entry(entry_id.decode(), fields) for entry_id, fields in entries]
+    ends = [event.payload for event in events if event.type == "automation.executed"]
+    return [(payload["runId"], payload["status"]) for payload in ends]

@@ -11,12 +11,12 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
-from shared.db.outbox import OutboxEntry, insert_outbox
+from shared.db.outbox import OutboxEntry
 from shared.db.people import ADMIN_ROLES, Notice, insert_notices
 from shared.db.sql import sql
-from shared.ids import new_id
-from shared.model.executed import EndedRun, executed_event
+from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, RunError
 
@@ -57,9 +57,7 @@ def record_dead_letters(
     insert_logs(conn, (_log(letter, now) for letter in dead))
     insert_notices(conn, (_notice(letter) for letter in dead), now=now)
     insert_audit(conn, (_audit(letter) for letter in dead), now=now)
-    events = tuple(entry for letter in dead if (entry := _event(letter, now)) is not None)
-    insert_outbox(conn, events, now=now)
-    return events
+    return tell_of_ends(conn, map(_ended, dead), now=now)
 
 
 def _log(letter: DeadLetter, now: datetime) -> RunLog:
@@ -93,9 +91,8 @@ def _audit(letter: DeadLetter) -> AuditEntry:
     )
 
 
-def _event(letter: DeadLetter, now: datetime) -> OutboxEntry | None:
-    event_id = new_id()
-    ended = EndedRun(
+def _ended(letter: DeadLetter) -> EndedRun:
+    return EndedRun(
         run_id=letter.run_id,
         workspace_id=letter.workspace_id,
         automation_id=letter.automation_id,
@@ -106,8 +103,6 @@ def _event(letter: DeadLetter, now: datetime) -> OutboxEntry | None:
         duration_ms=letter.duration_ms,
         error=letter.error,
     )
-    fields = executed_event(ended, event_id=event_id, now=now)
-    return None if fields is None else OutboxEntry(event_id, letter.workspace_id, letter.run_id, fields)
 
 
 NAMES: Final = sql("SELECT r.id, r.name FROM automations r JOIN {rows} ON r.id = x.id", id="text")

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from shared.db.sql import sql
-from shared.db.types import write_instant
+from shared.db.types import read_instant, write_instant
+from shared.model.executed import EndedRun, duration_ms
 from shared.model.moves import RunStatus, check_move
 from shared.model.runs import QueueKind
 
@@ -66,14 +67,30 @@ CANCEL_RUN: Final = sql(
     """
     UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now
     WHERE id = :id AND (status || '') = 'PENDING'
+    RETURNING id, workspace_id, automation_id, root_run_id, trigger_type, depth, started_at
     """
 )
 
 
-def cancel_run(conn: Connection, run_id: str, *, now: datetime) -> bool:
-    """Move a run from PENDING to CANCELLED; False when it was not PENDING."""
+def cancel_run(conn: Connection, run_id: str, *, now: datetime) -> EndedRun | None:
+    """Move a run from PENDING to CANCELLED and give its end; None when it was not PENDING."""
     check_move(RunStatus.PENDING, RunStatus.CANCELLED)
-    return CANCEL_RUN.run(conn, {"id": run_id, "now": write_instant(now)}).rowcount == 1
+    row = CANCEL_RUN.run(conn, {"id": run_id, "now": write_instant(now)}).first()
+    return _cancelled(row, now) if row else None
+
+
+def _cancelled(row: Row[Any], now: datetime) -> EndedRun:
+    return EndedRun(
+        run_id=row.id,
+        workspace_id=row.workspace_id,
+        automation_id=row.automation_id,
+        root_run_id=row.root_run_id,
+        trigger_type=row.trigger_type,
+        depth=row.depth,
+        status=RunStatus.CANCELLED,
+        duration_ms=duration_ms(read_instant(row.started_at), now),
+        error=None,
+    )
 
 
 STOP_RUN: Final = sql(
@@ -95,9 +112,20 @@ CANCEL_WAITING: Final = sql(
         SELECT r.id FROM automation_runs r
         WHERE r.automation_id = :automation_id AND (r.status || '') = 'PENDING' ORDER BY r.id {lock})
     UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now
-    FROM k WHERE automation_runs.id = k.id RETURNING automation_runs.id AS id
+    FROM k WHERE automation_runs.id = k.id
+    RETURNING automation_runs.id AS id, workspace_id, automation_id, root_run_id, trigger_type, depth,
+        started_at
     """
 )
+
+
+def cancel_runs_of(conn: Connection, automation_id: str, *, now: datetime) -> list[EndedRun]:
+    """Cancel what waits of an automation that is being deleted; give the ends, oldest run first."""
+    check_move(RunStatus.PENDING, RunStatus.CANCELLED)
+    rows = CANCEL_WAITING.run(conn, {"automation_id": automation_id, "now": write_instant(now)})
+    return sorted((_cancelled(row, now) for row in rows), key=lambda run: run.run_id)
+
+
 STOP_RUNNING: Final = sql(
     """
     WITH k AS MATERIALIZED (
@@ -109,13 +137,9 @@ STOP_RUNNING: Final = sql(
 )
 
 
-def end_runs_of(conn: Connection, automation_id: str, *, now: datetime) -> tuple[int, int]:
-    """Cancel what waits and stop what runs of an automation that is being deleted; tell how many of each."""
-    check_move(RunStatus.PENDING, RunStatus.CANCELLED)
-    which = {"automation_id": automation_id}
-    cancelled = CANCEL_WAITING.run(conn, {**which, "now": write_instant(now)}).all()
-    stopped = STOP_RUNNING.run(conn, {**which, "reason": AUTOMATION_DELETED}).all()
-    return len(cancelled), len(stopped)
+def stop_runs_of(conn: Connection, automation_id: str) -> int:
+    """Ask what runs of an automation that is being deleted to end before its next action; count it."""
+    return len(STOP_RUNNING.run(conn, {"automation_id": automation_id, "reason": AUTOMATION_DELETED}).all())
 
 
 WAITING_OF: Final = sql(

@@ -14,16 +14,20 @@ from shared.db.automations import (
     list_automations,
     update_automation,
 )
+from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, insert_audit
+from shared.db.outbox import OutboxEntry
 from shared.db.people import workspace_name
-from shared.db.persons_moves import WokenRun, end_runs_of, lock_workspace, wake_runs_of
+from shared.db.persons_moves import WokenRun, cancel_runs_of, lock_workspace, stop_runs_of, wake_runs_of
 from shared.errors import NotFound
 from shared.ids import new_id
 from shared.masking import mask_tree
 from shared.model.automation import Definition
 from shared.model.statuses import AutomationStatus
+from shared.rules.values import is_same_json
 from shared.services.backends import Backends, Caller, announce_automations
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
+from shared.services.emitting import try_to_send
 from shared.services.references import lock_automation
 from shared.services.waking import redis_ms, wake
 
@@ -36,6 +40,14 @@ class Moment:
 
     now: datetime
     stream_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What has to follow the commit of one change: runs to be woken, events to be sent."""
+
+    woken: Sequence[WokenRun] = ()
+    events: Sequence[OutboxEntry] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +78,16 @@ def apply_changes(
     """
     moment = Moment(backends.clock.now(), redis_ms(backends))
 
-    def work(conn: Connection) -> tuple[list[Change], list[WokenRun]]:
+    def work(conn: Connection) -> tuple[list[Change], list[Aftermath]]:
         _must_lock(conn, caller.workspace_id)
         changes = plan_changes(list_automations(conn, caller.workspace_id), definitions, leftovers)
-        return changes, [run for change in changes for run in _make(conn, caller, change, moment)]
+        return changes, [_make(conn, caller, change, moment) for change in changes]
 
-    changes, woken = backends.database.transact(work)
+    changes, aftermaths = backends.database.transact(work)
     if any(change.kind is not ChangeKind.UNCHANGED for change in changes):
         announce_automations(backends)
-    wake(backends, woken, moment.now)
+    wake(backends, [run for each in aftermaths for run in each.woken], moment.now)
+    try_to_send(backends, [event for each in aftermaths for event in each.events])
     return changes
 
 
@@ -92,14 +105,14 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
     """Delete an automation: what waits is cancelled, what runs stops, its history stays readable."""
     now = backends.clock.now()
 
-    def work(conn: Connection) -> AutomationRow:
+    def work(conn: Connection) -> tuple[AutomationRow, Sequence[OutboxEntry]]:
         _must_lock(conn, caller.workspace_id)
         row = lock_automation(conn, caller.workspace_id, reference)
-        _remove(conn, caller, row, now)
-        return row
+        return row, _remove(conn, caller, row, now)
 
-    row = backends.database.transact(work)
+    row, events = backends.database.transact(work)
     announce_automations(backends)
+    try_to_send(backends, events)
     return row
 
 
@@ -133,23 +146,23 @@ def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStat
     return Turned(row, changed, len(woken))
 
 
-def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> list[WokenRun]:
+def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> Aftermath:
     match change.kind:
         case ChangeKind.UNCHANGED:
-            return []
+            return Aftermath()
         case ChangeKind.CREATED:
             row = _create(conn, caller, change.after or {}, moment)
             _audit(conn, caller, ("automation.created", row.id), {"after": change.after}, moment.now)
-            return []
+            return Aftermath()
         case ChangeKind.UPDATED:
             row = lock_automation(conn, caller.workspace_id, change.key)
             _, woken = _write(conn, row, change.after or {}, moment)
             detail = {"before": change.before, "after": change.after}
             _audit(conn, caller, ("automation.updated", row.id), detail, moment.now)
-            return woken
+            return Aftermath(woken=woken)
         case ChangeKind.DELETED:
-            _remove(conn, caller, lock_automation(conn, caller.workspace_id, change.key), moment.now)
-            return []
+            row = lock_automation(conn, caller.workspace_id, change.key)
+            return Aftermath(events=_remove(conn, caller, row, moment.now))
 
 
 def _create(conn: Connection, caller: Caller, definition: Mapping[str, Any], moment: Moment) -> AutomationRow:
@@ -177,7 +190,7 @@ def _write(
     """Write a definition over a row; a status alone makes no new version. Give the runs that may go on."""
     status = AutomationStatus(definition["status"])
     becomes_active = status is AutomationStatus.ACTIVE and row.status is not AutomationStatus.ACTIVE
-    is_new_version = _with_status(row.definition, status) != dict(definition)
+    is_new_version = not is_same_json(_with_status(row.definition, status), definition)
     written = replace(
         row,
         name=definition["name"],
@@ -193,11 +206,14 @@ def _write(
     return written, wake_runs_of(conn, row.id, now=moment.now, most=WOKEN_AT_ONCE)
 
 
-def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime) -> None:
+def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime) -> Sequence[OutboxEntry]:
+    """Delete an automation; give the events that tell of the runs which this cancels."""
     delete_automation(conn, row.id, now=now)
-    cancelled, stopped = end_runs_of(conn, row.id, now=now)
-    detail = {"before": row.definition, "runs_cancelled": cancelled, "runs_stopped": stopped}
+    cancelled = cancel_runs_of(conn, row.id, now=now)
+    stopped = stop_runs_of(conn, row.id)
+    detail = {"before": row.definition, "runs_cancelled": len(cancelled), "runs_stopped": stopped}
     _audit(conn, caller, ("automation.deleted", row.id), detail, now)
+    return tell_of_ends(conn, cancelled, now=now)
 
 
 def _with_status(definition: Mapping[str, Any], status: AutomationStatus) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import yaml
 from shared.db.automations import AutomationRow
 from shared.masking import mask_tree
 from shared.model.automation import Definition, definition_to_json
+from shared.rules.values import is_same_json
 
 
 class ChangeKind(StrEnum):
@@ -74,7 +75,7 @@ def _compare(row: AutomationRow | None, wanted: Definition) -> Change:
         after["status"] = wanted.status.value
         return Change(ChangeKind.CREATED, wanted.key, None, after)
     after.setdefault("status", row.status.value)
-    kind = ChangeKind.UNCHANGED if dict(row.definition) == after else ChangeKind.UPDATED
+    kind = ChangeKind.UNCHANGED if is_same_json(row.definition, after) else ChangeKind.UPDATED
     return Change(kind, wanted.key, row.definition, after)
 
 

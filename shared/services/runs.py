@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
+from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import (
     CANCELLED,
     WokenRun,
@@ -30,6 +32,7 @@ from shared.model.statuses import AutomationStatus
 from shared.model.subjects import subject_of
 from shared.model.triggers import TriggerType
 from shared.services.backends import Backends, Caller
+from shared.services.emitting import try_to_send
 from shared.services.references import lock_automation
 from shared.services.waking import redis_ms, wake
 
@@ -126,20 +129,23 @@ def cancel(backends: Backends, caller: Caller, run_id: str, insistence: Insisten
     """
     now = backends.clock.now()
 
-    def work(conn: Connection) -> Cancelled:
+    def work(conn: Connection) -> tuple[Cancelled, Sequence[OutboxEntry]]:
         (row,) = _must_find(conn, caller, [run_id])
-        if cancel_run(conn, row.id, now=now):
+        ended = cancel_run(conn, row.id, now=now)
+        if ended is not None:
             _note_cancel(conn, caller, row, ("run cancelled", now))
-            return Cancelled.AT_ONCE
+            return Cancelled.AT_ONCE, tell_of_ends(conn, [ended], now=now)
         if row.status is not RunStatus.RUNNING:
             raise Conflict(f"the run is {row.status}; only one that waits can be cancelled")
         if insistence is not Insistence.FORCE:
             raise Conflict("the run is RUNNING; with --force it stops before its next action")
         if stop_run(conn, row.id, CANCELLED):
             _note_cancel(conn, caller, row, ("run asked to stop", now))
-        return Cancelled.STOPPING
+        return Cancelled.STOPPING, ()
 
-    return backends.database.transact(work)
+    how, events = backends.database.transact(work)
+    try_to_send(backends, events)
+    return how
 
 
 def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: datetime) -> Event:

@@ -282,7 +282,7 @@ class Lifecycle(Book):
         model = self.some(number, [])
         was_pending = model.status == "PENDING"
         may_stop = model.status == "RUNNING" and model.stop_reason is None
-        assert self.work(cancel_run, model.id, now=self.now) is was_pending
+        assert (self.work(cancel_run, model.id, now=self.now) is not None) is was_pending
         assert self.work(stop_run, model.id, "CANCELLED") is may_stop
         if was_pending:
             model.status, model.due = "CANCELLED", None

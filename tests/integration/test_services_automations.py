@@ -15,7 +15,7 @@ from shared.services.automations import activate, apply_changes, delete, pause, 
 from shared.services.backends import Backends
 from shared.services.definitions import ChangeKind, Leftovers
 from shared.services.runs import start_by_hand
-from tests.people import CALLER, NOW, audit_actions, definition, run_row, set_run
+from tests.people import CALLER, NOW, audit_actions, definition, run_row, set_run, told_ends
 
 
 def apply(
@@ -159,5 +159,24 @@ def test_deleting_cancels_what_waits_and_stops_what_runs(backends: Backends) -> 
     with backends.database.read() as conn:
         assert list_automations(conn, "w1") == []
         assert find_automations(conn, [row.id])[row.id].deleted_at == NOW
+    assert told_ends(backends) == [(waiting, "CANCELLED")]
     with pytest.raises(NotFound):
         delete(backends, CALLER, "welcome")
+
+
+def test_pruning_tells_of_the_runs_that_it_cancels(backends: Backends) -> None:
+    apply(backends, definition())
+    waiting = start_by_hand(backends, CALLER, "welcome", {})
+    apply_changes(backends, CALLER, [], Leftovers.DELETE)
+    assert told_ends(backends) == [(waiting, "CANCELLED")]
+
+
+def test_true_in_the_place_of_one_is_a_change(backends: Backends) -> None:
+    one = {"all": [{"field": "paid", "op": "eq", "value": 1}]}
+    apply(backends, definition(conditions=one))
+    yes = {"all": [{"field": "paid", "op": "eq", "value": True}]}
+    (change,) = apply_changes(backends, CALLER, [definition(conditions=yes)], Leftovers.KEEP)
+    assert change.kind is ChangeKind.UPDATED
+    with backends.database.read() as conn:
+        (row,) = list_automations(conn, "w1")
+    assert (row.version, row.definition["conditions"]["all"][0]["value"]) == (2, True)

@@ -3,11 +3,13 @@
 import json
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from shared.db.claims import finished_actions
+from shared.db.outbox import lock_unsent
 from shared.db.reads import RunQuery, list_runs, read_run
 from shared.errors import Conflict, NotFound
 from shared.model.events import event_from_json
@@ -25,7 +27,7 @@ from shared.services.runs import (
     replay,
     start_by_hand,
 )
-from tests.people import CALLER, NOW, audit_actions, definition, log_messages, run_row, set_run
+from tests.people import CALLER, NOW, audit_actions, definition, log_messages, run_row, set_run, told_ends
 
 STRANGER = replace(CALLER, workspace_id="w2")
 ERROR = json.dumps({"code": "WEBHOOK_HTTP_ERROR", "message": "400", "position": 2})
@@ -151,6 +153,23 @@ def test_a_waiting_run_is_cancelled_at_once(backends: Backends, run_id: str) -> 
     assert log_messages(backends, run_id) == ["run cancelled"]
     with pytest.raises(Conflict, match="CANCELLED"):
         cancel(backends, CALLER, run_id, Insistence.FORCE)
+    assert told_ends(backends) == [(run_id, "CANCELLED")]
+
+
+def test_a_cancelled_run_deep_in_a_chain_tells_nothing_of_its_end(backends: Backends, run_id: str) -> None:
+    set_run(backends, run_id, "PENDING", depth=1)
+    cancel(backends, CALLER, run_id, Insistence.GENTLE)
+    assert told_ends(backends) == []
+
+
+def test_the_end_of_a_cancelled_run_waits_in_the_outbox_while_redis_is_away(
+    backends: Backends, run_id: str
+) -> None:
+    gone = replace(backends, redis=open_redis("redis://127.0.0.1:1/0"))
+    assert cancel(gone, CALLER, run_id, Insistence.GENTLE) is Cancelled.AT_ONCE
+    with backends.database.begin() as conn:
+        waiting = lock_unsent(conn, before=NOW + timedelta(seconds=1), most=9)
+    assert [entry.run_id for entry in waiting] == [run_id]
 
 
 def test_a_running_run_stops_only_when_forced(backends: Backends, run_id: str) -> None:
