@@ -23,7 +23,10 @@ from shared.time.clock import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything from outside. `owner` names this process on the rows that it claims."""
+    """Everything from outside. `owner` names this process on the rows that it claims.
+
+    `child_module` is what a suspect run's own process executes; it has the executors of this one.
+    """
 
     settings: Settings
     database: Database
@@ -34,6 +37,7 @@ class Parts:
     owner: str
     executors: Mapping[str, Executor]
     http: Outbound
+    child_module: str = "pipeline.solo_child"
 
 
 def open_parts(settings: Settings) -> Parts:

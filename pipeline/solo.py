@@ -88,7 +88,7 @@ class Solo:
             if self._ending:
                 return -signal.SIGTERM
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "pipeline.solo_child", claim.run_id, str(claim.lease)],
+                [sys.executable, "-P", "-m", self._parts.child_module, claim.run_id, str(claim.lease)],
                 env={**os.environ, "PYTHONPATH": str(ROOMS), IN_CHILD: "1"},
             )
             self._children.add(child)

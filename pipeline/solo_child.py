@@ -4,7 +4,7 @@ import sys
 from typing import Final
 
 from pipeline.engine import Engine
-from pipeline.parts import open_parts
+from pipeline.parts import Parts, open_parts
 from shared.db.claims import find_claimed
 from shared.logs import configure_logs
 from shared.model.runs import Claim
@@ -16,16 +16,20 @@ FAILED: Final = 70
 
 
 def main(run_id: str, lease: int) -> int:
-    """Drive the run under the claim that the parent holds; 0 when all of it is written or handed back."""
+    """Drive the run with what the product can do; give the exit code."""
     settings = load_settings()
     configure_logs(settings)
+    return drive_alone(open_parts(settings), Claim(run_id, lease))
+
+
+def drive_alone(parts: Parts, claim: Claim) -> int:
+    """Drive the run under the claim that the parent holds; 0 when all of it is written or handed back."""
     stop = StopFlag()
     stop.listen()
-    parts = open_parts(settings)
     engine = Engine(parts)
     engine.start()
     with parts.database.begin() as conn:
-        run = find_claimed(conn, Claim(run_id, lease))
+        run = find_claimed(conn, claim)
         held = None if run is None else engine.plan(conn, run)
     if held is None:
         return 0
@@ -35,7 +39,7 @@ def main(run_id: str, lease: int) -> int:
             return FAILED
         if stop.is_raised():
             break
-    engine.stop(settings.shutdown_grace_s)
+    engine.stop(parts.settings.shutdown_grace_s)
     return 0
 
 

@@ -20,7 +20,7 @@ from shared.keys import Keys
 from shared.logs import get_logger
 from shared.model.runs import QueueKind
 from shared.process import StopFlag
-from shared.redis_port import REDIS_ERRORS, SOCKET_TIMEOUT_S, RedisPort
+from shared.redis_port import REDIS_ERRORS, RedisPort
 from shared.time.clock import Clock
 from worker.handles import HandleJob
 from worker.pace import Every
@@ -62,8 +62,8 @@ class PresentWorker(BaseWorker):
     @property
     @override
     def connection_timeout(self) -> int:
-        """Ask for no longer socket timeout than the client has."""
-        return int(SOCKET_TIMEOUT_S)
+        """Ask for no longer socket timeout than the client has, whatever that is."""
+        return 0
 
     @override
     def _set_ip_address(self, connection: Any) -> None:
