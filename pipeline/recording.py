@@ -15,6 +15,7 @@ from shared.db.history import Attempt, RunLog, insert_actions, insert_attempts, 
 from shared.db.outbox import OutboxEntry, insert_outbox
 from shared.db.people import insert_notices
 from shared.db.settle import finish_runs, release_runs, reset_failures, retry_runs
+from shared.db.sheet import Sheet
 from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subjects
 from shared.errors import ActionError
 from shared.faults import FaultPoint, passed
@@ -103,16 +104,18 @@ def _write_rows(conn: Connection, written: Written, book: Book, owner: str, now:
     records = written.records
     if book.changed:
         save_subjects(conn, [book.changed[key] for key in sorted(book.changed)], now=now)
+    sheet = Sheet()
     ended = [(record, record.outcome) for record in records if record.outcome is not None]
-    _move(conn, ended, now)
-    insert_actions(conn, ((record.run.claim, record.done) for record in records if record.done))
+    _move(sheet, ended, now)
+    insert_actions(sheet, ((record.run.claim, record.done) for record in records if record.done))
     going_on = [record.run for record in records if record.done and not _is_terminal(record.outcome)]
-    reset_failures(conn, (run.claim for run in going_on if run.failures or run.crash_count))
-    insert_attempts(conn, (_attempt(record, outcome, owner, now) for record, outcome in ended))
-    insert_logs(conn, _logs(records))
-    insert_notices(conn, book.notices, now=now)
+    reset_failures(sheet, (run.claim for run in going_on if run.failures or run.crash_count))
+    insert_attempts(sheet, (_attempt(record, outcome, owner, now) for record, outcome in ended))
+    insert_logs(sheet, _logs(records))
     written.outbox = [*book.outbox, *_executed(ended, now)]
-    insert_outbox(conn, written.outbox, now=now)
+    insert_outbox(sheet, written.outbox, now=now)
+    sheet.write(conn)
+    insert_notices(conn, book.notices, now=now)
     dead = [
         _dead_letter(record, outcome, now) for record, outcome in ended if isinstance(outcome, DeadLettered)
     ]
@@ -120,7 +123,7 @@ def _write_rows(conn: Connection, written: Written, book: Book, owner: str, now:
         written.outbox.extend(record_dead_letters(conn, dead, now=now))
 
 
-def _move(conn: Connection, ended: Iterable[tuple[Record, Outcome]], now: datetime) -> None:
+def _move(sheet: Sheet, ended: Iterable[tuple[Record, Outcome]], now: datetime) -> None:
     endings: list[tuple[Claim, Succeeded | Failed | DeadLettered]] = []
     retries: list[tuple[Claim, Retried]] = []
     released: list[tuple[Claim, HandedBack]] = []
@@ -133,9 +136,9 @@ def _move(conn: Connection, ended: Iterable[tuple[Record, Outcome]], now: dateti
                 retries.append((claim, outcome))
             case HandedBack():
                 released.append((claim, outcome))
-    finish_runs(conn, endings, now=now)
-    retry_runs(conn, retries, now=now)
-    release_runs(conn, released, now=now)
+    finish_runs(sheet, endings, now=now)
+    retry_runs(sheet, retries, now=now)
+    release_runs(sheet, released, now=now)
 
 
 def _is_terminal(outcome: Outcome | None) -> bool:

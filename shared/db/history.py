@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_json
 from shared.ids import new_id
@@ -28,7 +29,7 @@ INSERT_ACTIONS: Final = sql(
 )
 
 
-def insert_actions(conn: Connection, done: Iterable[tuple[Claim, ActionDone]]) -> None:
+def insert_actions(where: Connection | Sheet, done: Iterable[tuple[Claim, ActionDone]]) -> None:
     """Write checkpoints; one that exists stays as it is."""
     rows = [
         {
@@ -42,8 +43,7 @@ def insert_actions(conn: Connection, done: Iterable[tuple[Claim, ActionDone]]) -
         }
         for claim, action in done
     ]
-    if rows:
-        INSERT_ACTIONS.run_set(conn, rows)
+    put(where, INSERT_ACTIONS, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ INSERT_ATTEMPTS: Final = sql(
 )
 
 
-def insert_attempts(conn: Connection, attempts: Iterable[Attempt]) -> None:
+def insert_attempts(where: Connection | Sheet, attempts: Iterable[Attempt]) -> None:
     """Write attempts; one that exists stays as it is."""
     rows = [
         {
@@ -92,8 +92,7 @@ def insert_attempts(conn: Connection, attempts: Iterable[Attempt]) -> None:
         }
         for attempt in attempts
     ]
-    if rows:
-        INSERT_ATTEMPTS.run_set(conn, rows)
+    put(where, INSERT_ATTEMPTS, rows)
 
 
 # An attempt that crashed was written by whoever took the run over, never by the process that asks.
@@ -177,7 +176,7 @@ class RunLog:
     line: LogLine
 
 
-def insert_logs(conn: Connection, logs: Iterable[RunLog]) -> None:
+def insert_logs(where: Connection | Sheet, logs: Iterable[RunLog]) -> None:
     """Write log lines in the order given. A second call writes them a second time."""
     rows = [
         {
@@ -191,8 +190,7 @@ def insert_logs(conn: Connection, logs: Iterable[RunLog]) -> None:
         }
         for log in logs
     ]
-    if rows:
-        INSERT_LOGS.run_set(conn, rows)
+    put(where, INSERT_LOGS, rows)
 
 
 INSERT_AUDIT: Final = sql(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
 from shared.db.types import read_json, write_instant
 
@@ -36,14 +37,13 @@ INSERT_OUTBOX: Final = sql(
 )
 
 
-def insert_outbox(conn: Connection, entries: Iterable[OutboxEntry], *, now: datetime) -> None:
+def insert_outbox(where: Connection | Sheet, entries: Iterable[OutboxEntry], *, now: datetime) -> None:
     """Write events to be sent, in the order of their ids."""
     rows = [
         {"id": entry.id, "workspace_id": entry.workspace_id, "run_id": entry.run_id, "fields": entry.fields}
         for entry in entries
     ]
-    if rows:
-        INSERT_OUTBOX.run_set(conn, rows, now=write_instant(now))
+    put(where, INSERT_OUTBOX, rows, now=write_instant(now))
 
 
 MARK_SENT: Final = sql(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
 from shared.db.types import write_instant
 from shared.model.moves import RunStatus, check_move
@@ -41,16 +42,13 @@ FINISH_RUNS: Final = sql(
 Ending = tuple[Claim, Succeeded | Failed | DeadLettered]
 
 
-def finish_runs(conn: Connection, endings: Sequence[Ending], *, now: datetime) -> frozenset[str]:
+def finish_runs(where: Connection | Sheet, endings: Sequence[Ending], *, now: datetime) -> frozenset[str]:
     """Move claimed runs from RUNNING to their end; give the ids of those whose claim still held.
 
-    A dead letter passes FAILED on its way, within the statement.
+    A dead letter passes FAILED on its way, within the statement. On a sheet the answer is empty.
     """
-    if not endings:
-        return frozenset()
-    return frozenset(
-        row.id for row in FINISH_RUNS.run_set(conn, [_ended(*ending, now) for ending in endings])
-    )
+    rows = put(where, FINISH_RUNS, [_ended(*ending, now) for ending in endings])
+    return frozenset(row.id for row in rows)
 
 
 def _ended(claim: Claim, outcome: Succeeded | Failed | DeadLettered, now: datetime) -> Mapping[str, Any]:
@@ -92,7 +90,7 @@ RETRY_RUNS: Final = sql(
 
 
 def retry_runs(
-    conn: Connection, retries: Sequence[tuple[Claim, Retried]], *, now: datetime
+    where: Connection | Sheet, retries: Sequence[tuple[Claim, Retried]], *, now: datetime
 ) -> frozenset[str]:
     """Move claimed runs from RUNNING over FAILED to PENDING with one more retry.
 
@@ -100,10 +98,9 @@ def retry_runs(
     """
     check_move(RunStatus.RUNNING, RunStatus.FAILED)
     check_move(RunStatus.FAILED, RunStatus.PENDING)
-    if not retries:
-        return frozenset()
-    rows = RETRY_RUNS.run_set(
-        conn,
+    rows = put(
+        where,
+        RETRY_RUNS,
         (
             {
                 "id": claim.run_id,
@@ -135,14 +132,13 @@ RELEASE_RUNS: Final = sql(
 
 
 def release_runs(
-    conn: Connection, released: Sequence[tuple[Claim, HandedBack]], *, now: datetime
+    where: Connection | Sheet, released: Sequence[tuple[Claim, HandedBack]], *, now: datetime
 ) -> frozenset[str]:
     """Move claimed runs from RUNNING back to PENDING, with no retry counted; give those whose claim held."""
     check_move(RunStatus.RUNNING, RunStatus.PENDING)
-    if not released:
-        return frozenset()
-    rows = RELEASE_RUNS.run_set(
-        conn,
+    rows = put(
+        where,
+        RELEASE_RUNS,
         (
             {"id": claim.run_id, "lease": claim.lease, "next_attempt_at": handed.at}
             for claim, handed in released
@@ -163,8 +159,6 @@ RESET_FAILURES: Final = sql(
 )
 
 
-def reset_failures(conn: Connection, claims: Iterable[Claim]) -> None:
+def reset_failures(where: Connection | Sheet, claims: Iterable[Claim]) -> None:
     """Start the counts of failures and crashes anew: an action of these runs has just succeeded."""
-    rows = [{"id": claim.run_id, "lease": claim.lease} for claim in claims]
-    if rows:
-        RESET_FAILURES.run_set(conn, rows)
+    put(where, RESET_FAILURES, [{"id": claim.run_id, "lease": claim.lease} for claim in claims])

@@ -23,9 +23,9 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sql:
-    """One statement in both dialects."""
+    """One statement in both dialects. Each is a constant, and equal only to itself."""
 
     postgresql: TextClause
     sqlite: TextClause
