@@ -15,6 +15,7 @@ from executors.targets import Target, parse_target, redirect_target
 from executors.webhook_answers import FOLLOWED, HTTP_ERROR, check_status, parse_retry_after
 from shared.errors import FatalError
 from shared.model.actions import SendWebhook
+from shared.signing import split_secrets
 
 MOST_REDIRECTS: Final = 3
 USER_AGENT: Final = "Knockon/1"
@@ -50,9 +51,9 @@ def send_webhook(config: SendWebhook, run: RunContext) -> ActionResult:
 
 
 def sign(secrets: str, message_id: str, at: datetime, body: bytes) -> str:
-    """Write the `webhook-signature` header; `secrets` may be two by a space, while one replaces another."""
+    """Write the `webhook-signature` header, with a signature by each of the secrets (`shared.signing`)."""
     try:
-        hooks = [Webhook(secret) for secret in secrets.split() or [""]]
+        hooks = [Webhook(secret) for secret in split_secrets(secrets) or ("",)]
         text = body.decode("utf-8")
         return " ".join(hook.sign(message_id, at.astimezone(UTC), text) for hook in hooks)
     except (ValueError, EmptyWebhookSecretError) as error:

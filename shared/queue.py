@@ -25,8 +25,8 @@ HANDLE_SIZE: Final = 50
 PAGE: Final = 1000
 FUNCTION: Final = "run-automation"
 MAX_PAYLOAD_BYTES: Final = 16_384
-RUN_ID_MAX: Final = 64
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_RUN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _ID: Final = re.compile(r"(main|bulk)-([0-9]{1,17})-[0-9a-f]{12}")
 
 
@@ -146,17 +146,15 @@ def decode_handle(handle_id: str, fields: Mapping[bytes, bytes]) -> Handle:
 
 
 def parse_scheduled(member: bytes) -> tuple[QueueKind, str]:
-    """Read a scheduler entry: its queue and run id.
-
-    Raises BadHandle for one that `schedule` did not write.
-    """
+    """Read a scheduler entry: its queue and run id. Raises BadHandle for one `schedule_in` did not write."""
     try:
         kind, _, run_id = member.decode().partition("-")
-        if not run_id:
-            raise BadHandle("no run id")
-        return QueueKind(kind), run_id
+        queue = QueueKind(kind)
     except ValueError as error:
         raise BadHandle("not a scheduler entry") from error
+    if not _is_run_id(run_id):
+        raise BadHandle("not a run id")
+    return queue, run_id
 
 
 def _pushed_at_or_none(member: bytes) -> datetime | None:
@@ -174,7 +172,7 @@ def _parse_id(handle_id: str) -> tuple[QueueKind, datetime]:
 
 
 def _is_run_id(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= RUN_ID_MAX
+    return isinstance(value, str) and _RUN_ID.fullmatch(value) is not None
 
 
 def _encode(queue_name: str, run_ids: Sequence[str], at: datetime) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
 """
 
-import base64
-import binascii
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +14,7 @@ from pydantic_settings import SettingsError as SourceError
 
 from shared.errors import SettingsError
 from shared.masking import MASK, mask_userinfo
+from shared.signing import read_keys
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
@@ -61,11 +60,7 @@ def _check_scheme(url: str, schemes: tuple[str, ...]) -> str:
 
 
 def _check_signing_secret(secret: SecretStr) -> SecretStr:
-    try:
-        key = base64.b64decode(secret.get_secret_value().removeprefix("whsec_"), validate=True)
-    except binascii.Error:
-        raise ValueError("must be whsec_ and base64 text") from None
-    if not 24 <= len(key) <= 64:
+    if not all(24 <= len(key) <= 64 for key in read_keys(secret.get_secret_value())):
         raise ValueError("must hold 24 to 64 bytes in base64, after an optional whsec_")
     return secret
 

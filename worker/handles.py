@@ -4,7 +4,6 @@ Whoever can write to Redis can at most wake runs that exist: a handle that is no
 fault, which the worker counts and drops, since the rows know better.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from shared.model.runs import QueueKind
 from shared.queue import BadHandle, Handle, decode_handle
 from shared.redis_port import RedisPort
 
-RUN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 PAYLOAD: Final = b"data"
 
 
@@ -66,9 +64,6 @@ class HandleJob(Job):
             self.handle = decode_handle(self.member.decode(), raw_data)
         except (BadHandle, UnicodeDecodeError) as error:
             self.fault = str(error) if raw_data else "no hash"
-            return
-        if not all(map(is_run_id, self.handle.run_ids)):
-            self.handle, self.fault = None, "not run ids"
 
 
 def read_handle(client: RedisPort, found_in: QueueKind, member: bytes) -> HandleJob:
@@ -82,8 +77,3 @@ def read_handle(client: RedisPort, found_in: QueueKind, member: bytes) -> Handle
     if job.fault is None:
         job.refresh()
     return job
-
-
-def is_run_id(text: str) -> bool:
-    """Tell whether a text can be the id of a run."""
-    return RUN_ID.fullmatch(text) is not None

@@ -20,7 +20,7 @@ from shared.model.runs import QueueKind
 from shared.process import StopFlag
 from shared.queue import BadHandle, HandleQueue, parse_scheduled
 from shared.redis_port import REDIS_ERRORS, PipelinePort
-from worker.handles import HandleJob, is_run_id
+from worker.handles import HandleJob
 from worker.pace import Every, Outage
 from worker.presence import Link
 
@@ -160,7 +160,6 @@ class RetryScheduler(Scheduler):  # type: ignore[misc] # the library is untyped
 
 def _parse(member: bytes) -> tuple[QueueKind, str] | None:
     try:
-        kind, run_id = parse_scheduled(member)
+        return parse_scheduled(member)
     except BadHandle:
         return None
-    return (kind, run_id) if is_run_id(run_id) else None

@@ -4,8 +4,6 @@ Text values may hold templates. A config is checked when it is saved and once mo
 rendered, by the same model; so a check that the saved text cannot pass yet looks for the context RENDERED.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -23,22 +21,22 @@ from pydantic import (
 
 from shared.errors import BadEvent
 from shared.model.event_fields import read_type
+from shared.model.executed import EXECUTED
 from shared.model.parts import Part, Text, counted
 from shared.model.roles import Role
 from shared.model.templated import check_url, rendered_url
 from shared.rules.rendering import RENDERED
 from shared.rules.templates import has_template
+from shared.signing import read_keys
 
 HEADERS_MAX: Final = 64
 HEADER_BYTES_MAX: Final = 8 * 1024
-RESERVED_EVENT: Final = "automation.executed"
 _ID_MAX: Final = 200
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _JSON_TYPE: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 _CONTENT_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(?:\s*;\s*[\w.+-]+=[^\x00-\x1f\x7f;]+)*")
 _FRAMING_HEADERS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
-_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of every such secret, not one
 
 Id = Annotated[Text, StringConstraints(min_length=1, max_length=_ID_MAX)]
 Properties = dict[str, JsonValue]
@@ -120,7 +118,7 @@ class SendWebhook(ActionConfig):
     @classmethod
     def _check_secret(cls, secret: str, info: ValidationInfo) -> str:
         if info.context == RENDERED or not has_template(secret):
-            _check_signing_secret(secret)
+            read_keys(secret)
         return secret
 
 
@@ -192,7 +190,7 @@ class EmitEvent(ActionConfig):
             read_type({b"type": event_type.encode()})
         except BadEvent as error:
             raise ValueError(error.reason) from error
-        if event_type == RESERVED_EVENT:
+        if event_type == EXECUTED:
             raise ValueError("only the engine itself emits this event")
         return event_type
 
@@ -217,15 +215,6 @@ def _check_header(name: str, value: str) -> None:
         raise ValueError("set content_type instead of a Content-Type header")
     if _CONTROL.search(value):
         raise ValueError(f"the value of {name} holds a control character")
-
-
-def _check_signing_secret(secret: str) -> None:
-    try:
-        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("a signing secret is base64 text, with whsec_ in front or without") from error
-    if not key:
-        raise ValueError("the signing secret is empty")
 
 
 def _refuse_null(value: object) -> object:

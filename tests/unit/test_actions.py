@@ -147,6 +147,8 @@ def test_the_content_type_decides_how_a_text_body_is_rendered(content_type: str,
         ("body", True),
         ("secret", "not base64!"),
         ("secret", "whsec_"),
+        ("secret", "AAAA BBBB CCCC"),
+        ("secret", "AAAA not-base64!"),
         ("timeout", 5),
     ],
 )
@@ -157,6 +159,12 @@ def test_a_bad_webhook_setting_is_refused_at_its_key(key: str, value: Any) -> No
 @pytest.mark.parametrize("body", [{"a": [None, 1, {"b": "{{ c }}"}]}, '{"n": {{ n }}}', ["{{ a }}"], {}, ""])
 def test_a_body_is_kept_as_it_came(body: Any) -> None:
     assert webhook(body=body).body == body
+
+
+def test_two_secrets_are_in_force_while_one_replaces_the_other() -> None:
+    both = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+    assert webhook(secret=both).secret == both
+    assert webhook(secret="{{ secrets.old }} {{ secrets.new }}").secret is not None
 
 
 def test_a_secret_is_not_shown() -> None:

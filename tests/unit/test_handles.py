@@ -12,7 +12,7 @@ from shared.model.runs import QueueKind
 from shared.process import StopFlag
 from shared.queue import FUNCTION, HANDLE_SIZE, make_handle_id
 from shared.time.clock import ManualClock
-from worker.handles import HandleJob, is_run_id
+from worker.handles import HandleJob
 from worker.pace import FIRST_PAUSE_S, LONGEST_PAUSE_S, Every, Outage
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -92,11 +92,6 @@ def test_no_other_field_of_the_hash_is_read() -> None:
     job.restore({b"data": said(["r1"]), **{name.encode(): hostile for name in names}})
     assert job.handle is not None
     assert (job.meta, job.webhooks) == ({}, [])
-
-
-@pytest.mark.parametrize(("text", "fits"), [("r1", True), ("0190-a", True), ("", False), ("r1\n", False)])
-def test_run_ids_are_letters_digits_and_dashes(text: str, fits: bool) -> None:
-    assert is_run_id(text) is fits
 
 
 def test_a_thing_is_due_at_once_and_then_in_its_turn() -> None:

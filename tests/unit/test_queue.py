@@ -153,6 +153,14 @@ def test_an_id_tells_its_queue_and_the_microsecond_of_its_push(kind: QueueKind, 
     assert set(handle_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
+@pytest.mark.parametrize("run_id", ["", "r1\n", "../r1", "r" * 65, "é"])
+def test_run_ids_are_letters_digits_and_dashes(run_id: str) -> None:
+    handle_id = make_handle_id(QueueKind.MAIN, AT)
+    assert decode_handle(handle_id, said(["r1", "0190-a"])).run_ids == ("r1", "0190-a")
+    with pytest.raises(BadHandle):
+        decode_handle(handle_id, said(["r1", run_id]))
+
+
 def test_a_scheduler_entry_is_read_back() -> None:
     pipe: Any = Pipe()
     client: Any = None
@@ -166,7 +174,20 @@ def test_a_scheduler_entry_is_read_back() -> None:
     assert score == due.timestamp()
 
 
-@pytest.mark.parametrize("member", [b"", b"main", b"main-", b"other-r1", b"\xff-r1", b"-r1"])
+@pytest.mark.parametrize(
+    "member",
+    [
+        b"",
+        b"main",
+        b"main-",
+        b"other-r1",
+        b"\xff-r1",
+        b"-r1",
+        b"main-r1\n",
+        b"main-r 1",
+        b"bulk-" + b"r" * 65,
+    ],
+)
 def test_a_scheduler_entry_of_another_form_is_refused(member: bytes) -> None:
     with pytest.raises(BadHandle):
         parse_scheduled(member)

@@ -96,6 +96,20 @@ def test_a_refusal_shows_no_secret(monkeypatch: pytest.MonkeyPatch, name: str) -
     assert "opensesame" not in str(caught.value)
 
 
+def test_two_secrets_are_in_force_while_one_replaces_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEBHOOK_SECRET", f"{SECRET} {SECRET.removeprefix('whsec_')}")
+    found = load_settings().webhook_secret
+    assert found is not None
+    assert found.get_secret_value().split()[0] == SECRET
+
+
+@pytest.mark.parametrize("value", [f"{SECRET} {SECRET} {SECRET}", f"{SECRET} AAAA", " "])
+def test_three_secrets_a_short_one_or_none_are_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("WEBHOOK_SECRET", value)
+    with pytest.raises(SettingsError, match="WEBHOOK_SECRET"):
+        load_settings()
+
+
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe=1")
     with pytest.raises(SettingsError, match=r"^\.env: cannot be read"):
