@@ -30,19 +30,16 @@ from knockon.event_lines import publish_lines
 from knockon.examples import AUTOMATIONS, ENDPOINT, EVENTS
 from knockon.supervisor import Supervisor
 from knockon.up import Counts, served
-from shared.db.engine import Database, open_database
+from shared.db.engine import Database
 from shared.db.log_reads import LogQuery, newest_logs
 from shared.db.migrating import migrate
 from shared.db.people import list_notices
 from shared.db.reads import RunQuery, RunSummary, list_runs
 from shared.ids import new_id
-from shared.keys import Keys
 from shared.model.automation import load_yaml
 from shared.process import StopFlag
-from shared.queue import HandleQueue
-from shared.redis_port import open_redis
 from shared.services.automations import apply_changes
-from shared.services.backends import Backends
+from shared.services.backends import Backends, open_backends
 from shared.services.definitions import Leftovers
 from shared.services.workspaces import create_workspace
 from shared.settings import Settings
@@ -53,6 +50,7 @@ POLL_S: Final = 0.1
 STOP_GRACE_S: Final = 5.0
 MOST: Final = 200
 SETTLE_S: Final = 0.5
+POOL_SIZE: Final = 2
 
 
 class Keep(StrEnum):
@@ -198,11 +196,8 @@ def _folder(keep: Keep) -> Iterator[Path]:
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[Backends]:
-    client = open_redis(settings.redis_url or "")
-    database = open_database(settings.database_url or "", pool_size=2)
-    keys = Keys(settings.prefix, settings.events_stream)
+    backends = open_backends(settings, POOL_SIZE)
     try:
-        yield Backends(database, client, keys, HandleQueue(client, keys), SystemClock())
+        yield backends
     finally:
-        database.dispose()
-        client.close()
+        backends.close()

@@ -9,7 +9,6 @@ from shared.db.people import InboxItem
 from shared.db.reads import RunSummary
 from shared.model.moves import ENDED, RunStatus, SkipReason
 
-DEPTH: Final = 5
 ATTEMPTS_UNTIL_OPEN: Final = 2
 DEAD_LETTER_TITLE: Final = 'Automation "{name}" dead-lettered'
 

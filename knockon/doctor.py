@@ -15,9 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from knockon.servers import check_database_file, database_url, redis_url
 from shared.db.engine import Database, open_database
-from shared.db.locks import server_time
 from shared.db.migrating import missing_migrations
 from shared.db.reads import workspace_ids
+from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
 from shared.masking import mask_userinfo
@@ -29,7 +29,6 @@ from shared.time.clock import SystemClock
 
 OLDEST_REDIS: Final = (6, 2)
 OLDEST_PYTHON: Final = (3, 11)
-SKEW: Final = timedelta(seconds=2)
 LONG_WAIT: Final = timedelta(seconds=60)
 LONG_LAG: Final = 10_000
 SUSPENDED: Final = "rq:suspended"
@@ -213,11 +212,10 @@ def _migrations(database: Database) -> Finding:
 
 def _clock(database: Database) -> Finding:
     with database.read() as conn:
-        theirs = server_time(conn)
-    if theirs is None:
+        skew = clock_skew(conn, SystemClock().now())
+    if skew is None:
         return Finding(Level.OK, "clock", "is that of the database")
-    skew = SystemClock().now() - theirs
-    if abs(skew) > SKEW:
+    if abs(skew) > SKEW_MAX:
         text = f"is {skew.total_seconds():+.1f} s off the database's"
         return Finding(Level.WARN, "clock", text, "let both machines take their time from NTP")
     return Finding(Level.OK, "clock", "agrees with the database's")

@@ -12,11 +12,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from shared.process import FAILED, leave
+from shared.process import FAILED, FLUSHED_IN_S, leave
 from shared.settings import Settings
 
 STDIN: Final = 0
-MORE_THAN_GRACE_S: Final = 5.0
 
 
 class Room(StrEnum):
@@ -54,5 +53,5 @@ def _await_end_of_parent(grace_s: float) -> None:
     while os.read(STDIN, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(grace_s + MORE_THAN_GRACE_S)
+    threading.Event().wait(grace_s + FLUSHED_IN_S)
     leave(FAILED)

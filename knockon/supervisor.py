@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared.process import StopFlag
+from shared.process import FLUSHED_IN_S, StopFlag
 from shared.time.clock import Clock
 
 POLL_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 HEALTHY_S: Final = 60.0
-MORE_THAN_GRACE_S: Final = 5.0
 LAST_WORDS_S: Final = 2.0
 
 Say = Callable[[str, str], None]
@@ -76,11 +75,11 @@ class Supervisor:
                 self._start(child, now_s)
 
     def stop(self, grace_s: float) -> None:
-        """End all processes: asked first, killed after the grace time and 5 s."""
+        """End all processes: asked first, killed once the grace time and the time to write are over."""
         running = [child.process for child in self._children if child.process is not None]
         for process in running:
             _signal(process, signal.SIGTERM)
-        deadline = self._clock.monotonic() + grace_s + MORE_THAN_GRACE_S
+        deadline = self._clock.monotonic() + grace_s + FLUSHED_IN_S
         for process in running:
             try:
                 process.wait(max(0.0, deadline - self._clock.monotonic()))

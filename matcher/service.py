@@ -1,23 +1,15 @@
 """The matcher as a process."""
 
-import socket
 from datetime import timedelta
 from typing import Final
-from uuid import uuid4
 
 from matcher.intake import Intake
 from matcher.loop import Loop
 from matcher.stream import Stream
-from shared.db.engine import open_database
-from shared.errors import SettingsError
-from shared.keys import Keys
 from shared.logs import get_logger
-from shared.process import FAILED, StopFlag
-from shared.queue import HandleQueue
-from shared.redis_port import open_redis
-from shared.services.backends import Backends
+from shared.process import FAILED, StopFlag, make_owner
+from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
-from shared.time.clock import SystemClock
 
 POOL_SIZE: Final = 2
 
@@ -31,8 +23,8 @@ def serve(settings: Settings) -> int:
     """
     stop = StopFlag()
     stop.listen()
-    backends = _open(settings)
-    consumer = f"{socket.gethostname()}-{uuid4()}"
+    backends = open_backends(settings, POOL_SIZE)
+    consumer = make_owner()
     log.info("matcher_started", consumer=consumer)
     try:
         build_loop(settings, backends, consumer).run(stop)
@@ -40,8 +32,7 @@ def serve(settings: Settings) -> int:
         log.exception("matcher_failed")
         return FAILED
     finally:
-        backends.database.dispose()
-        backends.redis.close()
+        backends.close()
     log.info("matcher_stopped")
     return 0
 
@@ -54,14 +45,3 @@ def build_loop(settings: Settings, backends: Backends, consumer: str) -> Loop:
         backends.clock,
         timedelta(seconds=settings.claim_idle_s),
     )
-
-
-def _open(settings: Settings) -> Backends:
-    if settings.redis_url is None:
-        raise SettingsError("REDIS_URL: is not set")
-    if settings.database_url is None:
-        raise SettingsError("DATABASE_URL: is not set")
-    redis = open_redis(settings.redis_url)
-    keys = Keys(settings.prefix, settings.events_stream)
-    database = open_database(settings.database_url, pool_size=POOL_SIZE)
-    return Backends(database, redis, keys, HandleQueue(redis, keys), SystemClock())

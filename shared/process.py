@@ -1,16 +1,19 @@
-"""What every process of ours shares.
-
-A flag that SIGTERM and SIGINT raise, and an end that nothing can hold up.
-"""
+"""What every process of ours shares: a name, a flag that SIGTERM and SIGINT raise, an end without delay."""
 
 import os
 import signal
+import socket
 import sys
 import threading
 from types import FrameType
 from typing import Final, NoReturn
 
+from shared.ids import new_id
+
 FAILED: Final = 1
+
+# Once its grace time is over, a process that was asked to end has written what it holds in less than this.
+FLUSHED_IN_S: Final = 30.0
 
 
 class StopFlag:
@@ -40,6 +43,11 @@ class StopFlag:
 
         signal.signal(signal.SIGTERM, asked)
         signal.signal(signal.SIGINT, asked)
+
+
+def make_owner() -> str:
+    """Name this process on rows, locks and lists: host, process id, and chance, since ids come again."""
+    return f"{socket.gethostname()}-{os.getpid()}-{new_id()}"
 
 
 def leave(code: int) -> NoReturn:

@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Final
 
-from shared.db.outbox import delete_sent, lock_unsent, mark_sent
-from shared.faults import FaultPoint, passed
+from shared.db.outbox import delete_sent, lock_unsent
 from shared.logs import get_logger
+from shared.services.emitting import send_events
 from watchdog.parts import Parts
 
 BATCH: Final = 500
@@ -32,16 +32,9 @@ def _relay(parts: Parts) -> int:
         entries = lock_unsent(conn, before=before, most=BATCH)
     if not entries:
         return 0
-    passed(FaultPoint.OUTBOX_BEFORE_EMIT)
-    with parts.redis.pipeline(transaction=False) as pipe:
-        for entry in entries:
-            pipe.xadd(parts.keys.stream, dict(entry.fields))
-        answers = pipe.execute(raise_on_error=False)
-    passed(FaultPoint.OUTBOX_AFTER_EMIT)
-    sent = [entry.id for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, bytes)]
-    parts.database.transact(lambda conn: mark_sent(conn, sent, now=parts.clock.now()))
-    log.warning("events_relayed", count=len(sent), refused=len(entries) - len(sent))
-    return len(sent)
+    sent = send_events(parts, entries)
+    log.warning("events_relayed", count=sent, refused=len(entries) - sent)
+    return sent
 
 
 def forget_sent(parts: Parts) -> None:

@@ -5,8 +5,6 @@ guards. A lock in SQL elects the one that acts; when that one is gone or frozen,
 seconds. A frozen one that comes back does no harm: every write is a compare-and-set.
 """
 
-import os
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,17 +12,12 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from shared.db.engine import open_database
-from shared.db.locks import drop_lock, server_time, take_lock
-from shared.errors import ConfigError
-from shared.ids import new_id
-from shared.keys import Keys
+from shared.db.locks import drop_lock, take_lock
+from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.logs import get_logger
-from shared.process import StopFlag
-from shared.queue import HandleQueue
-from shared.redis_port import open_redis
+from shared.process import StopFlag, make_owner
+from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
-from shared.time.clock import SystemClock
 from watchdog.leases import Leases
 from watchdog.lost_handles import requeue_lost
 from watchdog.parts import Parts
@@ -36,7 +29,7 @@ TICK_S: Final = 1.0
 ELECTION_S: Final = 5.0
 HELD_PERIODS: Final = 3
 HOUR_S: Final = 3600.0
-SKEW: Final = timedelta(seconds=2)
+POOL_SIZE: Final = 2
 
 log: Final = get_logger("watchdog")
 
@@ -110,9 +103,9 @@ class Watchdog:
 
     def _warn_of_skew(self) -> None:
         with self._parts.database.read() as conn:
-            theirs = server_time(conn)
+            skew = clock_skew(conn, self._parts.clock.now())
         self._is_compared = True
-        if theirs is not None and abs(skew := self._parts.clock.now() - theirs) > SKEW:
+        if skew is not None and abs(skew) > SKEW_MAX:
             log.warning("clock_is_off", seconds=round(skew.total_seconds(), 1))
 
     def _resign(self) -> None:
@@ -123,34 +116,29 @@ class Watchdog:
             log.warning("lock_not_given_up", error=error)
 
 
-def make_owner() -> str:
-    """Name this watchdog on its lock: host, process, and chance, since process ids come round again."""
-    return f"{socket.gethostname()}-{os.getpid()}-{new_id()}"
+def make_parts(settings: Settings, backends: Backends) -> Parts:
+    """Give a watchdog of its own name what it works with."""
+    return Parts(
+        database=backends.database,
+        redis=backends.redis,
+        keys=backends.keys,
+        queue=backends.queue,
+        clock=backends.clock,
+        settings=settings,
+        owner=make_owner(),
+    )
 
 
 def serve(settings: Settings) -> int:
     """Keep watch in this process until it is asked to end; give its exit code.
 
-    Raises ConfigError where an address is missing.
+    Raises SettingsError where an address is missing.
     """
-    if settings.database_url is None or settings.redis_url is None:
-        raise ConfigError("the watchdog needs DATABASE_URL and REDIS_URL")
     stop = StopFlag()
     stop.listen()
-    keys = Keys(settings.prefix, settings.events_stream)
-    redis = open_redis(settings.redis_url)
-    parts = Parts(
-        settings=settings,
-        database=open_database(settings.database_url, pool_size=2),
-        redis=redis,
-        keys=keys,
-        queue=HandleQueue(redis, keys),
-        clock=SystemClock(),
-        owner=make_owner(),
-    )
+    backends = open_backends(settings, POOL_SIZE)
     log.info("watchdog_started")
-    Watchdog(parts).run(stop)
-    parts.database.dispose()
-    redis.close()
+    Watchdog(make_parts(settings, backends)).run(stop)
+    backends.close()
     log.info("watchdog_stopped")
     return 0

@@ -8,12 +8,12 @@ from pipeline.parts import Parts, open_parts
 from shared.errors import SettingsError
 from shared.keys import Keys
 from shared.logs import get_logger
-from shared.process import FAILED, StopFlag, leave
+from shared.process import FAILED, StopFlag, leave, make_owner
 from shared.redis_port import open_redis
+from shared.services.backends import Backends
 from shared.settings import Settings
 from shared.time.clock import SystemClock
-from watchdog.parts import Parts as WatchParts
-from watchdog.service import Watchdog, make_owner
+from watchdog.service import Watchdog, make_parts
 from worker.presence import Link
 from worker.run_worker import RunWorker
 from worker.scheduler import RetryScheduler
@@ -27,13 +27,18 @@ log: Final = get_logger("worker")
 
 
 def serve(settings: Settings) -> int:
-    """Drive runs in this process until it is asked to end; give its exit code, 0 only if it was asked.
+    """Drive runs in this process until it is asked to end; give its exit code.
 
     Raises SettingsError where an address is missing.
     """
+    return serve_parts(open_parts(settings))
+
+
+def serve_parts(parts: Parts) -> int:
+    """Drive runs with these parts until the process is asked to end; 0 only if it was asked."""
     stop = StopFlag()
     stop.listen()
-    parts = open_parts(settings)
+    settings = parts.settings
     engine = Engine(parts)
     engine.start()
     _start_guard(engine)
@@ -80,16 +85,9 @@ def _stop_engine(engine: Engine, grace_s: float) -> bool:
 
 def _start_watch(parts: Parts, stop: StopFlag) -> threading.Thread:
     """Keep a watchdog in this process too, so that it does not hang on what it guards."""
-    watched = WatchParts(
-        settings=parts.settings,
-        database=parts.database,
-        redis=parts.redis,
-        keys=parts.keys,
-        queue=parts.queue,
-        clock=parts.clock,
-        owner=make_owner(),
-    )
-    thread = threading.Thread(target=Watchdog(watched).run, args=(stop,), name="watchdog", daemon=True)
+    backends = Backends(parts.database, parts.redis, parts.keys, parts.queue, parts.clock)
+    watchdog = Watchdog(make_parts(parts.settings, backends))
+    thread = threading.Thread(target=watchdog.run, args=(stop,), name="watchdog", daemon=True)
     thread.start()
     return thread
 

@@ -5,16 +5,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from knockon.servers import check_database_file, database_url, redis_url
+from knockon.servers import check_database_file, database_url, with_servers
 from shared.db.engine import Database, open_database
-from shared.keys import Keys
 from shared.logs import configure_logs
-from shared.queue import HandleQueue
-from shared.redis_port import open_redis
-from shared.services.backends import Backends, Caller
+from shared.services.backends import Backends, Caller, open_backends
 from shared.settings import LogFormat, LogLevel, Settings, load_settings
-from shared.time.clock import SystemClock
+
+POOL_SIZE: Final = 2
 
 
 def read_settings() -> Settings:
@@ -33,19 +32,26 @@ def caller(workspace: str) -> Caller:
 @contextmanager
 def opened_database() -> Iterator[Database]:
     """Open the database alone, for commands that only read or write rows."""
-    with _database(read_settings()) as database:
+    settings = read_settings()
+    check_database_file(settings)
+    database = open_database(database_url(settings), pool_size=POOL_SIZE)
+    try:
         yield database
+    finally:
+        database.dispose()
 
 
 @contextmanager
 def opened_backends() -> Iterator[Backends]:
     """Open the database and Redis. Raises ConfigError where one of the embedded ones is not there."""
     settings = read_settings()
-    client = open_redis(redis_url(settings))
-    keys = Keys(settings.prefix, settings.events_stream)
-    with _database(settings) as database:
-        yield Backends(database, client, keys, HandleQueue(client, keys), SystemClock())
-    client.close()
+    ready = with_servers(settings)
+    check_database_file(settings)
+    backends = open_backends(ready, POOL_SIZE)
+    try:
+        yield backends
+    finally:
+        backends.close()
 
 
 def user_name() -> str:
@@ -54,16 +60,6 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-@contextmanager
-def _database(settings: Settings) -> Iterator[Database]:
-    check_database_file(settings)
-    database = open_database(database_url(settings), pool_size=2)
-    try:
-        yield database
-    finally:
-        database.dispose()
 
 
 def _log_level(wanted: LogLevel) -> LogLevel:

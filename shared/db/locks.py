@@ -29,14 +29,3 @@ DROP_LOCK: Final = sql("DELETE FROM locks WHERE name = :name AND owner = :owner"
 def drop_lock(conn: Connection, name: str, owner: str) -> None:
     """Give the lock up, if it is ours."""
     DROP_LOCK.run(conn, {"name": name, "owner": owner})
-
-
-POSTGRES_NOW: Final = sql("SELECT clock_timestamp() AS now")
-
-
-def server_time(conn: Connection) -> datetime | None:
-    """Give the SQL server's own time; None on SQLite, which has our clock."""
-    if conn.dialect.name == "sqlite":
-        return None
-    now: datetime = POSTGRES_NOW.run(conn).scalar_one()
-    return now

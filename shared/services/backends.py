@@ -1,13 +1,15 @@
-"""What every service is handed: the servers it works on, and who asks."""
+"""What every service and process is handed: the servers it works on, and who asks."""
 
 from dataclasses import dataclass
 
-from shared.db.engine import Database
+from shared.db.engine import Database, open_database
+from shared.errors import SettingsError
 from shared.keys import Keys
 from shared.logs import get_logger
 from shared.queue import HandleQueue
-from shared.redis_port import REDIS_ERRORS, RedisPort
-from shared.time.clock import Clock
+from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
+from shared.settings import Settings
+from shared.time.clock import Clock, SystemClock
 
 log = get_logger("services")
 
@@ -22,6 +24,11 @@ class Backends:
     queue: HandleQueue
     clock: Clock
 
+    def close(self) -> None:
+        """Close the connections."""
+        self.database.dispose()
+        self.redis.close()
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -29,6 +36,19 @@ class Caller:
 
     workspace_id: str
     actor: str
+
+
+def open_backends(settings: Settings, pool_size: int) -> Backends:
+    """Open the servers that the settings name; nothing is connected yet.
+
+    Raises SettingsError where REDIS_URL or DATABASE_URL is missing: the embedded ones are filled in above us.
+    """
+    if settings.redis_url is None or settings.database_url is None:
+        raise SettingsError("REDIS_URL, DATABASE_URL: both must be set for this process")
+    redis = open_redis(settings.redis_url)
+    keys = Keys(settings.prefix, settings.events_stream)
+    database = open_database(settings.database_url, pool_size=pool_size)
+    return Backends(database, redis, keys, HandleQueue(redis, keys), SystemClock())
 
 
 def announce_automations(backends: Backends) -> None:

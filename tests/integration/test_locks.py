@@ -3,7 +3,7 @@
 import threading
 from datetime import UTC, datetime, timedelta
 
-from shared.db.locks import drop_lock, server_time, take_lock
+from shared.db.locks import drop_lock, take_lock
 from tests.rooms import Room
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -54,13 +54,3 @@ def test_of_many_at_once_one_gets_the_lock(room: Room) -> None:
     for thread in threads:
         thread.join(20)
     assert sorted(won) == [False] * 5 + [True]
-
-
-def test_the_servers_time_is_now_where_it_has_its_own(room: Room) -> None:
-    with room.database.read() as conn:
-        at = server_time(conn)
-    if room.database.dialect == "sqlite":
-        assert at is None
-    else:
-        assert at is not None
-        assert abs(at - datetime.now(UTC)) < timedelta(seconds=5)

@@ -22,7 +22,7 @@ from shared.time.clock import SystemClock
 from tests.waiting import poll
 from tests.watchdog_stage import Stage, close_stage, open_stage
 from watchdog.leases import Leases
-from watchdog.service import Watchdog, make_owner, serve
+from watchdog.service import Watchdog, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -135,10 +135,6 @@ def test_a_clock_that_is_off_is_told_of(postgres_url: str, redis_url: str) -> No
 def test_it_needs_both_addresses() -> None:
     with pytest.raises(ConfigError, match="REDIS_URL"):
         serve(Settings(_env_file=None))
-
-
-def test_owners_differ() -> None:
-    assert make_owner() != make_owner()
 
 
 def start_process(folder: Path, **variables: str) -> subprocess.Popen[bytes]:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.process import StopFlag
+from shared.process import FLUSHED_IN_S, StopFlag, make_owner
+from worker.run_worker import READ_S
+from worker.service import FLUSH_S, WATCH_END_S
 
 ROOT = Path(__file__).resolve().parents[2]
 WAITING = (
@@ -41,6 +43,14 @@ def test_a_wait_ends_when_another_thread_raises_the_flag() -> None:
     flag.raise_()
     waiter.join(5)
     assert found == [True]
+
+
+def test_two_processes_never_share_a_name() -> None:
+    assert make_owner() != make_owner()
+
+
+def test_a_worker_is_given_the_time_that_it_may_need_to_write() -> None:
+    assert READ_S + FLUSH_S + WATCH_END_S < FLUSHED_IN_S
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
