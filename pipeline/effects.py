@@ -24,6 +24,7 @@ from shared.model.subjects import (
     DATABASE_FIELD,
     SubjectRow,
     SubjectWrite,
+    changed_fields,
     data,
     is_stale,
     local_stamp,
@@ -110,11 +111,7 @@ def _update(effect: UpdateSubject, record: Record, book: Book) -> Mapping[str, A
         raise FatalError(REFERENCE_GONE, f"{effect.subject_type} {effect.subject_id} is not there")
     stale = [] if effect.force else _stale(effect, record, row)
     before = data(row)
-    new = {
-        name: value
-        for name, value in effect.fields.items()
-        if name not in stale and (name not in before or before[name] != value)
-    }
+    new = {name: value for name, value in changed_fields(row, effect.fields).items() if name not in stale}
     if not new:
         return {"changed": [], "stale": stale}
     event_id = new_id()

@@ -11,15 +11,8 @@ from sqlalchemy import Connection
 
 from shared.db.sql import Sql, sql
 from shared.db.types import read_json, write_instant
-from shared.model.subjects import (
-    SubjectDelete,
-    SubjectRow,
-    SubjectWrite,
-    data,
-    merge,
-    row_from_json,
-    row_to_json,
-)
+from shared.model.subject_json import row_from_json, row_to_json
+from shared.model.subjects import SubjectDelete, SubjectRow, SubjectWrite, data, merge
 from shared.time.clock import from_epoch_ms
 
 SubjectKey = tuple[str, str, str]

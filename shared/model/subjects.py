@@ -7,12 +7,13 @@ under `conversation`: conditions read `properties.status` and `conversation.stat
 updates either one sets the field `status`. A nested value (`customAttributes`, `labels`) is one field and is
 replaced as a whole.
 
-Each field keeps its last 20 writes, sorted by stamp; the newest is its value. Merging is idempotent, and the
-order in which writes arrive does not matter, as long as no more than 20 are in play.
+Each field keeps its last 20 writes, sorted by stamp; the newest is its value. A deletion ends a life of the
+subject: what is written later begins another one, which has none of the fields of the one before. Merging is
+idempotent, and the order in which writes arrive does not matter, as long as no more than 20 are in play.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -21,6 +22,7 @@ import orjson
 
 from shared.model.events import Event
 from shared.model.stamps import Stamp
+from shared.rules.values import is_same_json
 
 KEPT: Final = 20
 DATABASE_FIELD: Final = "@databaseId"  # a record's database, kept beside its properties
@@ -75,18 +77,16 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class SubjectRow:
-    """A subject: the last writes of each field, the last writes and deletes of the whole; oldest first."""
+    """A subject: the last writes of each field, the last writes and deletes of the whole; oldest first.
+
+    `touches` are the last 20, and before them the newest older deletion, if there was one.
+    """
 
     workspace_id: str
     type: str
     id: str
     fields: Fields
     touches: tuple[Touch, ...]
-
-    @property
-    def event_ids(self) -> tuple[str, ...]:
-        """The keys of the last 20 events, oldest first."""
-        return tuple(touch.event_key for touch in self.touches)
 
     @property
     def newest(self) -> Stamp:
@@ -101,8 +101,13 @@ class SubjectRow:
     @property
     def database_id(self) -> str | None:
         """The database of a record, if an event has told it."""
-        writes = self.fields.get(DATABASE_FIELD)
-        return writes[-1][1] if writes else None
+        found: str | None = _values(self).get(DATABASE_FIELD)
+        return found
+
+    @property
+    def born_after(self) -> Stamp | None:
+        """The deletion that ended the life before the one that is shown; None if this is the first."""
+        return next((touch.stamp for touch in reversed(self.touches[:-1]) if touch.deletes), None)
 
 
 def subject_of(event: Event) -> SubjectRef | None:
@@ -140,7 +145,7 @@ def merge(row: SubjectRow | None, write: SubjectWrite | SubjectDelete) -> Subjec
             return merged
         merged = _without(merged, known)
     touch = Touch(write.stamp, write.event_key, isinstance(write, SubjectDelete))
-    touches = tuple(sorted((*merged.touches, touch))[-KEPT:])
+    touches = _kept((*merged.touches, touch))
     if isinstance(write, SubjectDelete):
         return replace(merged, touches=touches)
     fields = {
@@ -154,8 +159,18 @@ def merge(row: SubjectRow | None, write: SubjectWrite | SubjectDelete) -> Subjec
 
 
 def data(row: SubjectRow) -> dict[str, Any]:
-    """Give the current value of each field. A deleted subject keeps its last ones."""
-    return {name: writes[-1][1] for name, writes in row.fields.items() if name != DATABASE_FIELD}
+    """Give the current value of each field. A deleted subject keeps its last ones until it is made again."""
+    return {name: value for name, value in _values(row).items() if name != DATABASE_FIELD}
+
+
+def changed_fields(row: SubjectRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Give those of `fields` that would change the row; values are equal as in JSON, where true is not 1."""
+    before = data(row)
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in before or not is_same_json(before[name], value)
+    }
 
 
 def is_stale(row: SubjectRow, name: str, since: Stamp, own: Collection[str]) -> bool:
@@ -167,7 +182,7 @@ def is_stale(row: SubjectRow, name: str, since: Stamp, own: Collection[str]) -> 
     writes = row.fields.get(name, ())
     pairs = pairwise((((-1, -1), None), *writes))
     return any(
-        stamp > since and keys.get(stamp) not in own and (before == (-1, -1) or new != old)
+        stamp > since and keys.get(stamp) not in own and (before == (-1, -1) or not is_same_json(new, old))
         for (before, old), (stamp, new) in pairs
     )
 
@@ -178,34 +193,6 @@ def local_stamp(now_ms: int, row: SubjectRow | None) -> Stamp:
         return now_ms, 0
     ms, seq = row.newest
     return max((now_ms, 0), (ms, seq + 1))
-
-
-def row_to_json(row: SubjectRow) -> dict[str, Any]:
-    """Give the row in JSON types."""
-    return {
-        "workspaceId": row.workspace_id,
-        "type": row.type,
-        "id": row.id,
-        "fields": {
-            name: [[stamp[0], stamp[1], value] for stamp, value in writes]
-            for name, writes in row.fields.items()
-        },
-        "touches": [[*touch.stamp, touch.event_key, touch.deletes] for touch in row.touches],
-    }
-
-
-def row_from_json(written: Mapping[str, Any]) -> SubjectRow:
-    """Read back what `row_to_json` wrote."""
-    return SubjectRow(
-        written["workspaceId"],
-        written["type"],
-        written["id"],
-        {
-            name: tuple(((ms, seq), value) for ms, seq, value in writes)
-            for name, writes in written["fields"].items()
-        },
-        tuple(Touch((ms, seq), event_key, deletes) for ms, seq, event_key, deletes in written["touches"]),
-    )
 
 
 def _locate(event: Event) -> tuple[SubjectRef, Mapping[str, Any]] | None:
@@ -261,6 +248,22 @@ def _located(
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _values(row: SubjectRow) -> dict[str, Any]:
+    born_after = row.born_after
+    return {
+        name: writes[-1][1]
+        for name, writes in row.fields.items()
+        if born_after is None or writes[-1][0] > born_after
+    }
+
+
+def _kept(touches: Iterable[Touch]) -> tuple[Touch, ...]:
+    """Keep the last 20, and the newest older deletion, so that no field of an earlier life comes back."""
+    ordered = sorted(touches)
+    last_deletion = [touch for touch in ordered[:-KEPT] if touch.deletes][-1:]
+    return (*last_deletion, *ordered[-KEPT:])
 
 
 def _insert(writes: tuple[FieldWrite, ...], new: FieldWrite) -> tuple[FieldWrite, ...]:

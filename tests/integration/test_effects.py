@@ -94,6 +94,13 @@ def test_an_update_that_changes_nothing_tells_of_nothing(room: Room) -> None:
     assert (verdict.output, emitted(room)) == ({"changed": [], "stale": []}, [])
 
 
+def test_true_in_the_place_of_one_is_a_change_and_one_written_otherwise_is_none(room: Room) -> None:
+    told(room, {"a": 1, "b": 1, "c": {"d": [1]}})
+    verdict = act(room, ready(room), update(a=True, b=1.0, c={"d": [True]}))
+    assert verdict.output["changed"] == ["a", "c"]
+    assert current(room)["a"] is True
+
+
 def test_what_somebody_else_changed_after_the_trigger_is_left_alone_and_listed(room: Room) -> None:
     told(room, {"a": 1, "b": 1})
     told(room, {"a": 2}, LATE)
@@ -173,6 +180,17 @@ def test_a_record_whose_id_is_taken_is_refused_and_keeps_its_data(room: Room) ->
     assert act(room, run, create(a=2)).standing is Standing.ENDED
     assert tree(room.row(run.claim.run_id).error)["code"] == "ALREADY_EXISTS"
     assert current(room) == {"a": 1}
+
+
+def test_a_record_made_again_shows_no_field_of_the_deleted_one(room: Room) -> None:
+    told(room, {"a": 1, DATABASE_FIELD: "d0"})
+    with room.database.begin() as conn:
+        project_changes(conn, [SubjectDelete("w1", "record", "r1", (2_000, 0), "id:gone")], now=NOW)
+    act(room, ready(room), create(b=2))
+    [event] = emitted(room)
+    assert event["payload"] == {"recordId": "r1", "databaseId": "d1", "properties": {"b": 2}}
+    assert current(room) == {"b": 2}
+    assert tree(room.one("SELECT data FROM subjects").data) == {"b": 2}
 
 
 def test_two_records_of_one_id_in_one_batch_are_one(room: Room) -> None:

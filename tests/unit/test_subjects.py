@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from shared.model.events import Context, Event
 from shared.model.stamps import Stamp
+from shared.model.subject_json import row_from_json, row_to_json
 from shared.model.subjects import (
     KEPT,
     SubjectDelete,
     SubjectRef,
     SubjectRow,
     SubjectWrite,
+    changed_fields,
     data,
     is_stale,
     local_stamp,
     merge,
     project,
-    row_from_json,
-    row_to_json,
     subject_of,
 )
 
@@ -164,7 +164,8 @@ def test_the_later_write_wins_field_by_field() -> None:
     row = row_of(write(2, status="open", owner="x"), write(1, status="new", label="l"), write(3, owner=None))
     assert data(row) == {"status": "open", "owner": None, "label": "l"}
     assert row.fields["status"] == (((1, 0), "new"), ((2, 0), "open"))
-    assert (row.event_ids, row.newest) == (("id:1", "id:2", "id:3"), (3, 0))
+    assert [touch.event_key for touch in row.touches] == ["id:1", "id:2", "id:3"]
+    assert row.newest == (3, 0)
 
 
 def test_a_known_event_gives_back_the_very_row() -> None:
@@ -186,6 +187,38 @@ def test_a_subject_is_deleted_until_something_newer_is_written() -> None:
     for again in permutations([*written, write(3, b=2)]):
         assert row_of(*again).deleted is None
     assert data(row_of(write(1, a=1), delete(2))) == {"a": 1}
+
+
+def test_a_subject_that_is_made_again_has_none_of_its_earlier_fields() -> None:
+    changes: list[Change] = [write(1, a=1, b=1), delete(2), write(3, b=2)]
+    for order in permutations(changes):
+        assert data(row_of(*order)) == {"b": 2}
+    assert data(row_of(*changes, write(1, "id:late", c=9))) == {"b": 2}
+    assert data(row_of(*changes, delete(4))) == {"b": 2}
+    assert data(row_of(*changes, delete(4), write(5))) == {}
+
+
+def test_a_record_that_is_made_again_is_in_the_database_that_it_then_names() -> None:
+    first = SubjectWrite("w1", "record", "r1", (1, 0), "id:1", {"@databaseId": "d1"})
+    gone = SubjectDelete("w1", "record", "r1", (2, 0), "id:2")
+    assert row_of(first, gone).database_id == "d1"
+    assert row_of(first, gone, SubjectWrite("w1", "record", "r1", (3, 0), "id:3", {})).database_id is None
+
+
+def test_many_later_writes_do_not_bring_an_earlier_life_back() -> None:
+    changes: list[Change] = [write(1, a=1), delete(2), *(write(ms, n=ms) for ms in range(3, 60))]
+    assert data(row_of(*changes)) == {"n": 59}
+    assert len(row_of(*changes).touches) == KEPT + 1
+    assert row_of(*changes) == row_of(*reversed(changes))
+
+
+@pytest.mark.parametrize(
+    ("value", "changes"), [(1, False), (1.0, False), (True, True), ("1", True), (None, True), ([1], True)]
+)
+def test_true_is_not_one_and_one_is_the_number_however_it_is_written(value: object, changes: bool) -> None:
+    row = row_of(write(1, n=1))
+    assert changed_fields(row, {"n": value}) == ({"n": value} if changes else {})
+    assert is_stale(merge(row, write(2, n=value)), "n", (1, 0), ()) is changes
 
 
 def test_only_the_last_twenty_writes_are_kept() -> None:
@@ -221,6 +254,24 @@ def test_any_order_of_writes_gives_the_same_row(
     repeated = source.draw(st.permutations([*shuffled, *writes]))
     if writes:
         assert row_of(*writes) == row_of(*shuffled) == row_of(*repeated)
+
+
+@given(
+    drawn=st.lists(
+        st.tuples(st.integers(1, 500), st.booleans()), min_size=1, max_size=60, unique_by=lambda one: one[0]
+    ),
+    source=st.data(),
+)
+def test_beyond_twenty_the_last_deletion_counts_in_any_order(
+    drawn: list[tuple[int, bool]], source: st.DataObject
+) -> None:
+    changes: list[Change] = [delete(ms) if gone else write(ms, **{f"f{ms % 3}": ms}) for ms, gone in drawn]
+    shown = data(row_of(*changes))
+    assert shown == data(row_of(*source.draw(st.permutations(changes))))
+    before_newest = sorted(drawn)[:-1]
+    born = max((ms for ms, gone in before_newest if gone), default=0)
+    written = {f"f{ms % 3}": ms for ms, gone in sorted(drawn) if not gone and ms > born}
+    assert shown == written
 
 
 @given(drawn=st.lists(st.integers(1, 500), min_size=1, max_size=60, unique=True), source=st.data())
