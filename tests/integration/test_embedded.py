@@ -77,6 +77,12 @@ def test_only_its_owner_can_use_the_socket(folder: Path) -> None:
     assert (folder / "redis" / "redis.sock").stat().st_mode & 0o077 == 0
 
 
+def test_only_its_owner_can_enter_a_folder_that_is_made_for_it(folder: Path) -> None:
+    server = start_redis(folder / "data")
+    server.stop()
+    assert (folder / "data").stat().st_mode & 0o777 == 0o700
+
+
 def test_it_never_evicts_and_logs_every_write(folder: Path) -> None:
     with closing(Redis.from_url(start_redis(folder).url, decode_responses=True)) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}

@@ -90,6 +90,11 @@ def test_a_second_migration_changes_nothing(migrated: Database, empty_url: str) 
         assert len(conn.exec_driver_sql("SELECT version_num FROM alembic_version").all()) == 1
 
 
+def test_a_folder_that_is_made_for_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    migrate(f"sqlite:///{tmp_path / 'data' / 'knockon.db'}")
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
 def test_two_migrations_at_once_both_succeed(empty_url: str, tmp_path: Path) -> None:
     (tmp_path / "deep" / "down").mkdir(parents=True)
     processes = [
