@@ -51,7 +51,7 @@ def test_an_updated_record_feeds_both_of_its_triggers() -> None:
     assert reason(event, on_property("status")) is None
 
 
-@pytest.mark.parametrize("type_", EVENTLESS_TRIGGERS)
+@pytest.mark.parametrize("type_", sorted(EVENTLESS_TRIGGERS))
 def test_no_event_feeds_a_schedule_or_a_click(type_: TriggerType) -> None:
     config = {"cron": "0 9 * * *"} if type_ is TriggerType.SCHEDULE else {}
     automation = make_automation({"type": type_, "config": config})
