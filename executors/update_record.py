@@ -6,6 +6,7 @@ from executors.contract import ActionResult, RunContext
 from shared.errors import FatalError
 from shared.model.actions import UpdateRecord
 from shared.model.effects import UpdateSubject
+from shared.model.events import id_text
 
 RECORD: Final = "record"
 NO_SUBJECT: Final = "NO_SUBJECT"
@@ -32,7 +33,7 @@ def _subject(config: UpdateRecord, run: RunContext) -> tuple[str, str]:
         return config.subject.type, config.subject.id
     if config.record_id is not None:
         return RECORD, config.record_id
-    own = run.event.get("recordId")
-    if isinstance(own, str | int) and not isinstance(own, bool) and own != "":
-        return RECORD, str(own)
+    own = id_text(run.event.get("recordId"))
+    if own is not None:
+        return RECORD, own
     raise FatalError(NO_SUBJECT, "the event is about no record; name one by record_id or subject")

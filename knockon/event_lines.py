@@ -8,13 +8,14 @@ from typing import Any, Final
 import orjson
 
 from knockon.client import PIPELINE_SIZE, EventDraft, Publisher
-from shared.errors import BadEvent
+from shared.errors import BadEvent, ConfigError
 from shared.ids import new_id
 from shared.model.event_fields import parse_instant
 from shared.model.events import decode_entry
 
 FIELDS: Final = frozenset({"type", "workspaceId", "payload", "id", "occurredAt", "source"})
 PLACE: Final = "1-1"
+EXAMPLE: Final = '{"orderId": 7}'
 
 
 class BadLine(BadEvent):
@@ -56,6 +57,14 @@ def read_event(fields: Mapping[str, Any], workspace_id: str) -> EventDraft:
     )
     _check(draft, texts["occurredAt"])
     return draft
+
+
+def read_payload(text: str) -> Mapping[str, Any]:
+    """Read what a person typed as a payload. Raises ConfigError naming the option."""
+    try:
+        return _object(text)
+    except BadEvent as error:
+        raise ConfigError(f"--payload {error.reason}; write it like {EXAMPLE}") from error
 
 
 def _drafts(batch: Iterable[tuple[int, str]], workspace_id: str) -> tuple[list[EventDraft], BadLine | None]:

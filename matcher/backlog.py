@@ -5,10 +5,9 @@ from typing import Final
 
 from shared.db.engine import Database
 from shared.db.runs_new import count_waiting
-from shared.model.runs import QueueKind
+from shared.model.runs import QueueKind, queue_for
 from shared.time.clock import Clock
 
-BULK_ABOVE: Final = 500
 KEPT_S: Final = 1.0
 
 
@@ -32,9 +31,7 @@ class Backlog:
         if unknown:
             with self._database.read() as conn:
                 self._waiting |= count_waiting(conn, unknown)
-        return {
-            each: QueueKind.BULK if self._waiting[each] > BULK_ABOVE else QueueKind.MAIN for each in wanted
-        }
+        return {each: queue_for(self._waiting[each]) for each in wanted}
 
     def add(self, workspace_ids: Iterable[str]) -> None:
         """Note runs that were just made, each by its workspace."""

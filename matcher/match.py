@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from shared.model.automation import Automation
-from shared.model.events import Event
+from shared.model.events import Event, id_text
 from shared.model.messages import is_machine_made
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import ANY_PROPERTY, DATABASE_TRIGGERS, WILDCARD, Trigger, TriggerType
@@ -86,10 +86,7 @@ def covers(trigger: Trigger, event_type: str) -> bool:
 
 def database_of(event: Event) -> str | None:
     """Give the id of the database that the event names; a number counts as its digits."""
-    found = event.payload.get("databaseId")
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    return found if isinstance(found, str) else None
+    return id_text(event.payload.get("databaseId"))
 
 
 def changed_properties(event: Event) -> frozenset[str]:

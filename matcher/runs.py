@@ -9,7 +9,7 @@ from matcher.match import Match
 from shared.ids import ID_LENGTH, new_id
 from shared.model.events import Event, event_to_json
 from shared.model.runs import NewRun, QueueKind, RunSource
-from shared.model.sizes import cut_for_show
+from shared.model.sizes import split_for_show
 from shared.model.subjects import SubjectRef, subject_of
 
 
@@ -31,10 +31,8 @@ def source_id_of(automation_id: str, event_key: str) -> str:
 
 def render(event: Event) -> Rendition:
     """Write an event as its runs keep it."""
-    envelope = event_to_json(event)
-    shown = cut_for_show(envelope)
-    is_cut = shown.get("truncated") is True
-    return Rendition(event.key, event.hash, shown, envelope if is_cut else None, subject_of(event))
+    shown, whole = split_for_show(event_to_json(event))
+    return Rendition(event.key, event.hash, shown, whole, subject_of(event))
 
 
 def make_run(found: Match, event: Rendition, queue: QueueKind, at: datetime) -> NewRun:

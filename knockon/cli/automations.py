@@ -1,18 +1,16 @@
 """`knockon automations`: what there is, one of them whole, on, off, and by hand."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import orjson
 import typer
 import yaml
 
 from knockon.cli.connections import caller, opened_backends, opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
+from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
-from shared.errors import ConfigError
 from shared.masking import mask_tree
 from shared.services.automations import activate, pause
 from shared.services.references import find_automation
@@ -115,7 +113,7 @@ def turn_off(options: OneOptions) -> None:
 @takes(RunOptions)
 def run_by_hand(options: RunOptions) -> None:
     """Start one run of an automation by hand."""
-    payload = read_object(options.payload, "--payload")
+    payload = read_payload(options.payload)
     with opened_backends() as backends:
         run_id = start_by_hand(backends, caller(options.workspace), options.reference, payload)
     if options.output is Form.JSON:
@@ -123,17 +121,6 @@ def run_by_hand(options: RunOptions) -> None:
         return
     print_line(run_id)
     print_note(f"see it with: knockon runs show {run_id}")
-
-
-def read_object(text: str, where: str) -> Mapping[str, Any]:
-    """Read a JSON object that a person typed. Raises ConfigError naming `where`."""
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"{where} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f'{where} must be a JSON object, like {{"orderId": 7}}')
-    return found
 
 
 def _trigger(row: AutomationRow) -> str:

@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from knockon.cli.errors import FAILED
 from knockon.cli.options import Output, takes
 from knockon.cli.output import Form, print_json, print_table
 from knockon.doctor import Finding, Level, examine
 from shared.errors import SettingsError
+from shared.process import FAILED
 from shared.settings import load_settings
 
 

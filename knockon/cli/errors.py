@@ -12,8 +12,8 @@ from knockon.client import PublishError
 from shared.db.engine import is_outage, sqlstate
 from shared.errors import DefinitionError, KnockonError
 from shared.masking import mask_userinfo
+from shared.process import FAILED
 
-FAILED: Final = 1
 UNDEFINED_TABLE: Final = "42P01"
 
 

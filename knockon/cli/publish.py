@@ -10,12 +10,11 @@ from typing import Annotated, Final, TextIO
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-from knockon.cli.automations import read_object
 from knockon.cli.connections import read_settings
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, console, print_json, print_line
 from knockon.client import Publisher
-from knockon.event_lines import publish_lines, read_event
+from knockon.event_lines import publish_lines, read_event, read_payload
 from knockon.servers import redis_url
 from shared.errors import ConfigError
 
@@ -74,7 +73,7 @@ def opened_publisher() -> Iterator[Publisher]:
 def _publish_one(publisher: Publisher, options: PublishOptions) -> None:
     fields = {
         "type": options.type,
-        "payload": read_object(options.payload or "{}", "--payload"),
+        "payload": read_payload(options.payload or "{}"),
         "id": options.id,
     }
     draft = read_event(

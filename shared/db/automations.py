@@ -100,10 +100,7 @@ STATES: Final = sql(
 
 @dataclass(frozen=True, slots=True)
 class AutomationState:
-    """What may have changed since an automation was last read.
-
-    Its version, status, and whether it was deleted.
-    """
+    """What may have changed since an automation was last read."""
 
     version: int
     status: AutomationStatus
@@ -120,16 +117,9 @@ def automation_states(conn: Connection, ids: Iterable[str]) -> dict[str, Automat
 
 
 CHANGED: Final = sql(f"SELECT {COLUMNS} FROM automations r WHERE r.updated_at >= :since")
-ACTIVE: Final = sql(f"SELECT {COLUMNS} FROM automations r WHERE r.status = 'ACTIVE' AND r.deleted_at IS NULL")
-
 LISTENING: Final = sql(
     f"SELECT {COLUMNS} FROM automations r WHERE r.status IN ('ACTIVE', 'PAUSED') AND r.deleted_at IS NULL"
 )
-
-
-def active_automations(conn: Connection) -> list[AutomationRow]:
-    """Give every automation that may match an event now."""
-    return [_row(row) for row in ACTIVE.run(conn)]
 
 
 def listening_automations(conn: Connection) -> list[AutomationRow]:
@@ -145,8 +135,7 @@ def changed_automations(conn: Connection, since: datetime) -> list[AutomationRow
 INSERT: Final = sql(
     """
     INSERT INTO automations (id, workspace_id, key, name, status, version, definition, activated_ms,
-        created_at,
-        updated_at)
+        created_at, updated_at)
     SELECT id, workspace_id, key, name, status, version, definition, activated_ms, :now, :now FROM {rows}
     """,
     id="text",
@@ -174,8 +163,8 @@ UPDATE: Final = sql(
 INSERT_VERSION: Final = sql(
     """
     INSERT INTO automation_versions (automation_id, version, definition, created_at)
-    SELECT id, version, definition, :now FROM {rows} WHERE true ON CONFLICT (automation_id,
-        version) DO NOTHING
+    SELECT id, version, definition, :now FROM {rows} WHERE true
+    ON CONFLICT (automation_id, version) DO NOTHING
     """,
     id="text",
     version="integer",
@@ -192,10 +181,7 @@ def insert_automation(conn: Connection, row: AutomationRow) -> None:
 
 
 def update_automation(conn: Connection, row: AutomationRow) -> None:
-    """Write an automation over its row, which the caller holds locked.
-
-    And keep the version if it is a new one.
-    """
+    """Write an automation over its row, which the caller holds locked, and keep a version that is new."""
     values = _values(row)
     now = write_instant(row.updated_at)
     UPDATE.run_set(conn, [values], now=now)

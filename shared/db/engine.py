@@ -49,9 +49,7 @@ class Database:
             yield conn
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a transaction and give its answer.
-
-        Repeat the whole of it after a deadlock or a lost race.
+        """Run `work` in a transaction and give its answer; repeat the whole of it after a lost race.
 
         `work` must therefore be safe to run again: its only effects are the rows it writes.
         """
@@ -113,18 +111,12 @@ def is_outage(error: DBAPIError) -> bool:
 
 
 def sqlstate(error: DBAPIError) -> str | None:
-    """Give the five characters that PostgreSQL names an error by.
-
-    None on SQLite and for a lost connection.
-    """
+    """Give PostgreSQL's five characters for an error; None on SQLite and for a lost connection."""
     return getattr(error.orig, "sqlstate", None)
 
 
 class _Flock:
-    """SQLite's write lock, taken in turn through a side file.
-
-    Waiting writers sleep in the kernel, not in a poll.
-    """
+    """SQLite's write lock, taken in turn through a side file: waiting writers sleep in the kernel."""
 
     def __init__(self, path: Path) -> None:
         self._side = Path(f"{path}-writers")

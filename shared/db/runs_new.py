@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from shared.db.sql import sql
-from shared.model.runs import ExistingRun, NewRun, QueueKind, RunSource
+from shared.model.runs import BULK_ABOVE, ExistingRun, NewRun, QueueKind, RunSource
 
 _COLUMNS: Final = tuple(column.name for column in fields(NewRun))
 
@@ -85,7 +85,7 @@ COUNT_WAITING: Final = sql(
     SELECT x.workspace_id, (
         SELECT count(*) FROM (
             SELECT 1 FROM automation_runs r
-                WHERE r.workspace_id = x.workspace_id AND r.status = 'PENDING' LIMIT 501
+                WHERE r.workspace_id = x.workspace_id AND r.status = 'PENDING' LIMIT :most
         ) waiting
     ) AS waiting
     FROM {rows}
@@ -95,6 +95,7 @@ COUNT_WAITING: Final = sql(
 
 
 def count_waiting(conn: Connection, workspace_ids: Iterable[str]) -> dict[str, int]:
-    """Count each workspace's PENDING runs, no further than 501."""
-    rows = COUNT_WAITING.run_set(conn, ({"workspace_id": found} for found in workspace_ids))
+    """Count each workspace's PENDING runs, no further than `queue_for` has to know."""
+    wanted = ({"workspace_id": found} for found in workspace_ids)
+    rows = COUNT_WAITING.run_set(conn, wanted, most=BULK_ABOVE + 1)
     return {row.workspace_id: row.waiting for row in rows}

@@ -1,7 +1,4 @@
-"""The tables as they stand after the newest migration; a test compares the two.
-
-Queries live beside their verbs.
-"""
+"""The tables as they stand after the newest migration; a test compares the two. Queries stand elsewhere."""
 
 from typing import Final
 

@@ -165,6 +165,13 @@ def flatten(event: Event) -> dict[str, Any]:
     return {"type": event.type, "payload": event.payload, **event.payload}
 
 
+def id_text(value: object) -> str | None:
+    """Read an id in a payload: a text that is not empty, or a whole number as its digits; else None."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
 def event_to_json(event: Event) -> dict[str, Any]:
     """Give the whole envelope in JSON types, as it is kept beside a run."""
     return {

@@ -10,6 +10,7 @@ from shared.model.effects import Effect
 from shared.model.moves import SkipReason
 
 WORKER_CRASHED: Final = "WORKER_CRASHED"
+BULK_ABOVE: Final = 500
 
 
 class RunSource(StrEnum):
@@ -24,6 +25,11 @@ class QueueKind(StrEnum):
 
     MAIN = "main"
     BULK = "bulk"
+
+
+def queue_for(waiting: int) -> QueueKind:
+    """Choose the queue for the next run of a workspace in which so many wait already."""
+    return QueueKind.BULK if waiting > BULK_ABOVE else QueueKind.MAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,12 @@ def cut_for_show(document: Mapping[str, Any], limit_bytes: int = INPUT_SHOWN_BYT
     return {"truncated": True, "preview": text[:kept].decode(errors="ignore"), **mark}
 
 
+def split_for_show(document: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
+    """Give what is shown of a document, and the document itself if that is less than the whole."""
+    shown = cut_for_show(document)
+    return shown, document if shown.get("truncated") is True else None
+
+
 def cut_text(text: str, limit_bytes: int) -> str:
     """Give the longest beginning of `text` with at most `limit_bytes` in UTF-8, on a code point border."""
     raw = text.encode(errors="replace")

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 
-from shared.model.events import Event
+from shared.model.events import Event, id_text
 from shared.model.stamps import Stamp
 from shared.rules.values import is_same_json
 
@@ -214,8 +214,8 @@ def _locate(event: Event) -> tuple[SubjectRef, Mapping[str, Any]] | None:
 
 def _record(payload: Mapping[str, Any]) -> tuple[SubjectRef, Mapping[str, Any]] | None:
     properties = _mapping(payload.get("properties"))
-    database_id = payload.get("databaseId")
-    known = {DATABASE_FIELD: database_id} if isinstance(database_id, str) else {}
+    database_id = id_text(payload.get("databaseId"))
+    known = {} if database_id is None else {DATABASE_FIELD: database_id}
     return _located("record", payload.get("recordId"), {**properties, **known})
 
 
@@ -235,13 +235,12 @@ def _own(payload: Mapping[str, Any]) -> tuple[SubjectRef, Mapping[str, Any]] | N
 
 
 def _located(
-    type_: object, id_: object, fields: Mapping[str, Any]
+    type_: object, given_id: object, fields: Mapping[str, Any]
 ) -> tuple[SubjectRef, Mapping[str, Any]] | None:
-    if isinstance(id_, int) and not isinstance(id_, bool):
-        id_ = str(id_)
-    if not (isinstance(type_, str) and 0 < len(type_) <= _LONGEST_TYPE):
+    id_ = id_text(given_id)
+    if id_ is None or len(id_) > _LONGEST_ID:
         return None
-    if not (isinstance(id_, str) and 0 < len(id_) <= _LONGEST_ID):
+    if not (isinstance(type_, str) and 0 < len(type_) <= _LONGEST_TYPE):
         return None
     return SubjectRef(type_, id_), fields
 

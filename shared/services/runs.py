@@ -26,8 +26,8 @@ from shared.ids import new_id
 from shared.model.events import Event, event_to_json
 from shared.model.json_limits import clean_tree
 from shared.model.moves import RunStatus
-from shared.model.runs import LogLine, NewRun, QueueKind, RunSource
-from shared.model.sizes import cut_for_show
+from shared.model.runs import LogLine, NewRun, QueueKind, RunSource, queue_for
+from shared.model.sizes import split_for_show
 from shared.model.statuses import AutomationStatus
 from shared.model.subjects import subject_of
 from shared.model.triggers import TriggerType
@@ -37,7 +37,6 @@ from shared.services.references import lock_automation
 from shared.services.waking import redis_ms, wake
 
 MANUAL_EVENT: Final = "manual"
-LONG_BACKLOG: Final = 500
 REPLAYABLE: Final = frozenset({RunStatus.FAILED, RunStatus.DEAD_LETTER})
 GOING_ON: Final = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
 
@@ -84,8 +83,8 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
         if row.status is not AutomationStatus.ACTIVE:
             fix = f"knockon automations activate {row.key}"
             raise Conflict(f"{row.key} is {row.status}; activate it first: {fix}")
-        is_long = count_waiting(conn, [caller.workspace_id])[caller.workspace_id] > LONG_BACKLOG
-        run = _new_run(event, (row.id, row.version), QueueKind.BULK if is_long else QueueKind.MAIN, now)
+        waiting = count_waiting(conn, [caller.workspace_id])[caller.workspace_id]
+        run = _new_run(event, (row.id, row.version), queue_for(waiting), now)
         insert_runs(conn, [run])
         _audit(conn, caller, ("run.started_by_hand", run.id), {"automation_id": row.id}, now)
         return run
@@ -166,7 +165,7 @@ def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: da
 def _new_run(event: Event, automation: tuple[str, int], queue: QueueKind, now: datetime) -> NewRun:
     run_id, (automation_id, version) = new_id(), automation
     envelope = event_to_json(event)
-    shown = cut_for_show(envelope)
+    shown, whole = split_for_show(envelope)
     subject = subject_of(event)
     return NewRun(
         id=run_id,
@@ -184,7 +183,7 @@ def _new_run(event: Event, automation: tuple[str, int], queue: QueueKind, now: d
         depth=0,
         root_run_id=run_id,
         input=shown,
-        event=None if shown == envelope else envelope,
+        event=whole,
         queue=queue,
         created_at=now,
     )

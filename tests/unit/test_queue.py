@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.ids import new_id
 from shared.keys import Keys
-from shared.model.runs import QueueKind
+from shared.model.runs import BULK_ABOVE, QueueKind, queue_for
 from shared.queue import (
     EPOCH,
     FUNCTION,
@@ -191,3 +191,11 @@ def test_a_scheduler_entry_is_read_back() -> None:
 def test_a_scheduler_entry_of_another_form_is_refused(member: bytes) -> None:
     with pytest.raises(BadHandle):
         parse_scheduled(member)
+
+
+def test_a_long_backlog_goes_to_the_second_queue() -> None:
+    assert [queue_for(waiting) for waiting in (0, BULK_ABOVE, BULK_ABOVE + 1)] == [
+        QueueKind.MAIN,
+        QueueKind.MAIN,
+        QueueKind.BULK,
+    ]

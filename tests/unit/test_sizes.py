@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.model.sizes import INPUT_SHOWN_BYTES, OUTPUT_SHOWN_BYTES, cut_for_show, cut_text
+from shared.model.sizes import INPUT_SHOWN_BYTES, OUTPUT_SHOWN_BYTES, cut_for_show, cut_text, split_for_show
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=40),
@@ -101,3 +101,11 @@ def test_a_cut_text_is_a_beginning_that_fits(text: str, limit: int) -> None:
     assert text.startswith(cut)
     assert len(cut.encode()) <= limit
     assert len(cut.encode()) > limit - 4 or cut == text
+
+
+def test_a_document_is_kept_whole_only_where_less_of_it_is_shown() -> None:
+    small, large = {"a": 1}, {"a": "x" * INPUT_SHOWN_BYTES}
+    assert split_for_show(small) == (small, None)
+    shown, whole = split_for_show(large)
+    assert shown["truncated"] is True
+    assert whole is large

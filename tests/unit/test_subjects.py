@@ -160,6 +160,12 @@ def test_a_record_remembers_its_database_beside_its_fields() -> None:
     assert row_of(write(1, a=1)).database_id is None
 
 
+def test_a_database_whose_id_is_a_number_goes_by_its_digits() -> None:
+    found = project(event("record.created", {"recordId": 1, "databaseId": 7}))
+    assert found is not None
+    assert (found.id, merge(None, found).database_id) == ("1", "7")
+
+
 def test_the_later_write_wins_field_by_field() -> None:
     row = row_of(write(2, status="open", owner="x"), write(1, status="new", label="l"), write(3, owner=None))
     assert data(row) == {"status": "open", "owner": None, "label": "l"}
