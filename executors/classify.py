@@ -70,8 +70,12 @@ def classify_error(exc: BaseException, deadline: Deadline | None = None) -> Clas
 def describe(exc: BaseException) -> str:
     """Name an error on one storable line of at most 500 characters, without the credentials of a URL."""
     first_line = (str(exc).strip().splitlines() or [""])[0]
-    text = mask_userinfo(_UNSTORABLE.sub("\ufffd", first_line))
+    text = mask_userinfo(_storable(first_line))
     return f"{type(exc).__name__}: {text}"[:MESSAGE_LIMIT] if text else type(exc).__name__
+
+
+def _storable(text: str) -> str:
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def _first(rule: Callable[[BaseException], str | None], chain: Sequence[BaseException]) -> str | None:
@@ -92,13 +96,12 @@ def _chain(exc: BaseException) -> Iterator[BaseException]:
 
 
 def _as_declared(error: ActionError) -> Classification:
+    said = _storable(error.message)
     match error:
-        case RetryableError():
-            return Classification(
-                retryable=True, code=error.code, message=error.message, retry_after=error.retry_after
-            )
-        case FatalError():
-            return Classification(retryable=False, code=error.code, message=error.message)
+        case RetryableError(code=code, retry_after=wait):
+            return Classification(retryable=True, code=code, message=said, retry_after=wait)
+        case FatalError(code=code):
+            return Classification(retryable=False, code=code, message=said)
         case _:
             return Classification(retryable=False, code=UNEXPECTED, message=describe(error))
 

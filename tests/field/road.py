@@ -1,26 +1,22 @@
 """The whole road of an event in one process: stream, matcher, queue, engine, scheduler, receiver.
 
 Everything is the product's own and works on real servers; only the loops around it are the test's, so that a
-test knows when all is at rest. The clock runs as the machine's does and can be put forward besides, so that
-nobody sits through a backoff.
+test knows when all is at rest. What time it is, the test says too: so no retry comes due by itself, and nobody
+sits through a backoff.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
-
 from pipeline.engine import Engine
 from pipeline.parts import Parts
 from shared.db.people import Member, insert_member, insert_workspace
-from shared.db.tables import METADATA
 from shared.ids import new_id
 from shared.model.automation import parse_definition
-from shared.model.events import Event, decode_entry
 from shared.model.moves import ENDED
 from shared.model.roles import Role
 from shared.model.runs import QueueKind
@@ -29,9 +25,10 @@ from shared.services.automations import apply_changes
 from shared.services.backends import Backends, Caller
 from shared.services.definitions import Leftovers
 from shared.time.clock import SystemClock
+from tests.field.sights import Sights
 from tests.matching import Post, open_post
 from tests.receiver import Receiver, Script
-from tests.rooms import Execute, Room, open_room, tree
+from tests.rooms import Execute, open_room
 from tests.waiting import poll
 from watchdog.parts import Parts as WatchdogParts
 from worker.handles import HandleJob
@@ -46,32 +43,33 @@ NOTICE: Mapping[str, Any] = {"type": "CREATE_NOTIFICATION", "config": {"title": 
 REST_S = 30.0
 
 
-class SkippingClock(SystemClock):
-    """The machine's clock, that can be put forward besides."""
+class HeldClock(SystemClock):
+    """A clock whose instants stand still until they are moved; stretches pass as they do."""
 
     def __init__(self) -> None:
-        self._ahead = timedelta()
+        self._now = super().now()
+        self._ahead_s = 0.0
 
     def now(self) -> datetime:
-        return super().now() + self._ahead
+        return self._now
 
     def monotonic(self) -> float:
-        return super().monotonic() + self._ahead.total_seconds()
+        return super().monotonic() + self._ahead_s
 
     def advance(self, by: timedelta) -> None:
         """Put both readings forward."""
-        self._ahead += by
+        self._now += by
+        self._ahead_s += by.total_seconds()
 
 
 @dataclass
-class Road:
-    """What a test acts on and looks at."""
+class Road(Sights):
+    """What a test acts on, and looks at."""
 
-    room: Room
     post: Post
     engine: Engine
     receiver: Receiver
-    clock: SkippingClock
+    clock: HeldClock
     reader: HandleReader
     scheduler: RetryScheduler
     published: int = 0
@@ -133,54 +131,6 @@ class Road:
         self.clock.advance(timedelta(seconds=seconds))
         self.rest()
 
-    def runs(self, automation_id: str | None = None) -> Sequence[Any]:
-        """Give every run, or those of one automation, oldest first."""
-        rows = self.room.all("SELECT * FROM automation_runs ORDER BY id")
-        return [row for row in rows if automation_id in (None, row.automation_id)]
-
-    def run(self, automation_id: str | None = None) -> Any:
-        """Give the only run."""
-        (row,) = self.runs(automation_id)
-        return row
-
-    def ends(self, automation_id: str | None = None) -> list[str]:
-        """Say of each run how it ended: why it was skipped, or its status."""
-        return [row.skip_reason or row.status for row in self.runs(automation_id)]
-
-    def code(self, run: Any) -> str:
-        """Give the code of a run's error."""
-        return str(tree(run.error)["code"])
-
-    def data(self, record_id: str, workspace_id: str = "w1") -> Any:
-        """Give what is known of a record."""
-        query = "SELECT data FROM subjects WHERE id = :id AND workspace_id = :workspace_id"
-        return tree(self.room.one(query, id=record_id, workspace_id=workspace_id).data)
-
-    def told(self, type_: str) -> list[Event]:
-        """Give the events of a type that are on the stream, published by whomever."""
-        entries = self.room.parts.redis.xrange(self.room.parts.keys.stream)
-        found = [decode_entry(entry_id.decode(), fields) for entry_id, fields in entries if is_whole(fields)]
-        return [event for event in found if event.type == type_]
-
-    def why(self, run_id: str) -> list[str]:
-        """Give the reasons in the log why a run's conditions did not hold."""
-        query = "SELECT data FROM automation_logs WHERE run_id = :id AND message = 'run skipped: conditions'"
-        return [leaf["reason"] for leaf in tree(self.room.one(query, id=run_id).data)["failed"]]
-
-    def notices(self) -> list[str]:
-        """Give the titles of all notices, oldest first."""
-        return [row.title for row in self.room.all("SELECT title FROM notifications ORDER BY id")]
-
-    def sizes(self) -> dict[str, int]:
-        """Count the rows of every table, and the entries of the stream."""
-        with self.room.database.read() as conn:
-            counted = {
-                name: conn.execute(text(f"SELECT count(*) FROM {name}")).scalar_one()
-                for name in METADATA.tables
-                if name != "locks"
-            }
-        return {**counted, "stream": self.room.parts.redis.xlen(self.room.parts.keys.stream)}
-
     def watchdog(self) -> WatchdogParts:
         """Give the parts of a watchdog over all this."""
         parts = self.room.parts
@@ -207,11 +157,6 @@ class Road:
         return on_stream >= emitted and parts.redis.zcard(parts.keys.scheduled) >= len(retries)
 
 
-def is_whole(fields: Mapping[bytes, bytes]) -> bool:
-    """Tell whether an entry could be an event at all."""
-    return {b"type", b"workspaceId", b"payload"} <= fields.keys()
-
-
 @contextmanager
 def open_road(
     urls: tuple[str, str],
@@ -221,7 +166,7 @@ def open_road(
     **settings: Any,
 ) -> Iterator[Road]:
     """Open a road on the servers of `urls`, Redis first; the workspaces w1 and w2 have an owner each."""
-    clock = SkippingClock()
+    clock = HeldClock()
     opened = open_room(*urls, executors, webhook_allow_private=True, **settings)
     room = replace(opened, parts=replace(opened.parts, clock=clock))
     parts = room.parts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from executors.classify import TRANSIENT_STATES, classify_error, describe
 from executors.deadline import Deadline
-from shared.errors import FatalError, RetryableError
+from shared.errors import ActionError, FatalError, RetryableError
 from shared.time.clock import ManualClock
 
 NETWORK = ["ECONNRESET", "ETIMEDOUT", "EPIPE", "ECONNREFUSED"]
@@ -41,6 +41,11 @@ def test_a_declared_error_keeps_its_code_and_wait() -> None:
     verdict = classify_error(RetryableError("BUSY_THERE", "come back", timedelta(seconds=7)))
     assert (verdict.retryable, verdict.code, verdict.message) == (True, "BUSY_THERE", "come back")
     assert verdict.retry_after == timedelta(seconds=7)
+
+
+@pytest.mark.parametrize("kind", [RetryableError, FatalError])
+def test_a_declared_error_says_nothing_that_cannot_be_stored(kind: type[ActionError]) -> None:
+    assert classify_error(kind("GONE", "no \ud83d\x00 é\n2")).message == "no \ufffd\ufffd é\n2"
 
 
 def test_a_declared_fatal_error_beats_a_network_error_that_caused_it() -> None:

@@ -1,0 +1,66 @@
+"""A permanent refusal is retried for ever, with a notice each time.
+
+Somebody has unsubscribed, so the mail is refused for good. Elsewhere every pass tried again and wrote another
+notice, until one table held four million of them. Here a fatal refusal is one attempt and no notice, a dead
+letter is told of once however often it was tried, and after its end a run leaves nothing that grows.
+"""
+
+from tests.field.conftest import Open
+from tests.field.road import Road
+from tests.waiting import poll
+from watchdog.service import Watchdog
+
+CONTACTS = 1_000
+TO_GONE = {"type": "UPDATE_RECORD", "config": {"record_id": "gone", "properties": {"mailed": True}}}
+
+
+def pass_hours(road: Road) -> None:
+    """Let two hours go by, with every retry, rescue and relay that comes due in them."""
+    poll(lambda: not road.room.all("SELECT id FROM outbox WHERE sent_at IS NULL"))
+    watchdog = Watchdog(road.watchdog())
+    for _ in range(6):
+        watchdog.tick()
+        road.wait(1200)
+
+
+def test_a_fatal_refusal_is_one_attempt(open_here: Open) -> None:
+    road = open_here(script={"/mail": [410]})
+    road.automation(road.hook("/mail"), on="mail.due")
+    road.publish("mail.due")
+    road.rest()
+    pass_hours(road)
+    run = road.run()
+    assert (run.status, run.retry_count, run.next_attempt_at) == ("FAILED", 0, None)
+    assert road.code(run) == "WEBHOOK_HTTP_ERROR"
+    assert len(road.receiver.deliveries("/mail")) == 1
+    assert road.notices() == []
+
+
+def test_a_thousand_refusals_write_no_notice_and_nothing_grows(road: Road) -> None:
+    road.automation(TO_GONE, on="mail.due")
+    for number in range(CONTACTS):
+        road.publish("mail.due", {"contact": number})
+    road.rest()
+    assert road.ends() == ["FAILED"] * CONTACTS
+    before = road.sizes()
+    assert (before["run_attempts"], before["notifications"], before["audit"]) == (CONTACTS, 0, 1)
+    assert before["stream"] == 2 * CONTACTS
+    pass_hours(road)
+    assert road.sizes() == before
+    assert {(run.retry_count, run.lease) for run in road.runs()} == {(0, 1)}
+
+
+def test_a_dead_letter_is_told_of_once_and_not_for_each_retry(open_here: Open) -> None:
+    road = open_here(script={"/mail": [503]})
+    road.automation(road.hook("/mail", retries=3), on="mail.due", key="mailing")
+    road.publish("mail.due")
+    road.rest()
+    for wait_s in (1, 2, 4):
+        assert (road.ends(), road.notices()) == (["PENDING"], [])
+        road.wait(wait_s)
+    assert road.ends() == ["DEAD_LETTER"]
+    before = road.sizes()
+    pass_hours(road)
+    assert road.notices() == ['Automation "mailing" dead-lettered']
+    assert len(road.receiver.deliveries("/mail")) == 4
+    assert road.sizes() == before
