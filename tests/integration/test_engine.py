@@ -148,28 +148,6 @@ def test_a_fatal_error_fails_the_run_at_once(open_here: OpenRoom, engines: list[
     assert tree(row.error)["position"] == 1
 
 
-def test_an_action_that_hangs_past_its_deadline_is_given_up(
-    open_here: OpenRoom, engines: list[Engine]
-) -> None:
-    release = threading.Event()
-
-    def hang(config: ActionConfig, run: RunContext) -> ActionResult:
-        release.wait(30)
-        return ActionResult({})
-
-    room = open_here({"SEND_WEBHOOK": hang}, automations_worker_concurrency=1)
-    automation = room.automation({**HOOK, "timeout_ms": 50})
-    first, second = room.runs(automation, [{}, {}])
-    engine = start(room, engines)
-    engine.take([first])
-    poll(lambda: room.status(first) == "FAILED")
-    assert tree(room.row(first).error)["code"] == "ACTION_TIMEOUT"
-    engine.take([second])
-    poll(lambda: room.status(second) == "FAILED")
-    release.set()
-    assert engine.failure() is None
-
-
 def test_a_claim_that_was_taken_over_changes_nothing(open_here: OpenRoom, engines: list[Engine]) -> None:
     at_work, release = threading.Event(), threading.Event()
 

@@ -327,34 +327,6 @@ def test_two_matchers_split_the_stream_and_make_each_run_once(backends: Backends
     assert posts[0].pending() == 0
 
 
-BAD_ENTRIES: list[dict[bytes, bytes]] = [
-    {b"type": b"order.placed", b"payload": b"{}"},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b"\xff\xfe"},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b'{"a": NaN}'},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b'{"a": 1, "a": 2}'},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b'{"a": ' + b"9" * 4301 + b"}"},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b'{"a":' * 5000 + b"1" + b"}" * 5000},
-    {b"type": b"order.placed", b"workspaceId": b"w1", b"payload": b'{"a":"' + b"x" * 3_000_000 + b'"}'},
-    {b"reason": b"mine", b"entry": b"too"},
-]
-
-
-def test_bad_entries_go_to_the_dead_stream_and_hold_nobody_up(post: Post) -> None:
-    post.add()
-    for number, fields in enumerate(BAD_ENTRIES):
-        post.publish_raw(fields)
-        post.publish(id=str(number))
-    mended = {"type": "order.placed", "workspaceId": "w1", "payload": r'{"a":"\u0000 \ud800"}', "id": "m"}
-    post.publish_raw(mended)
-    post.step()
-    assert len(post.runs()) == len(BAD_ENTRIES) + 1
-    assert post.pending() == 0
-    dead = list_dead(post.backends.redis, post.backends.keys, 100)
-    assert len(dead) == post.health("entries_buried") == len(BAD_ENTRIES)
-    assert {each.error for each in dead} == {"BadEvent"}
-    assert "workspaceId: is missing" in {each.reason for each in dead}
-
-
 def refuse(post: Post, event_key: str) -> None:
     """Make SQL refuse one event's run, as it refuses values that it cannot hold."""
     if post.backends.database.dialect == "sqlite":

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import pytest
 
@@ -97,21 +96,6 @@ def test_a_process_that_was_asked_to_end_leaves_no_consumer(
         poll(lambda: is_done(post, 1), timeout_s=30)
         assert end(process) == 0
     assert post.backends.redis.xinfo_consumers(post.backends.keys.stream, "automations-matcher") == []
-
-
-def test_a_flush_stops_no_matcher(post: Post, environment: dict[str, str], tmp_path: Path) -> None:
-    post.add()
-    log = tmp_path / "log"
-    client: Any = post.backends.redis
-    with started("matcher", log, **environment) as process:
-        post.publish()
-        poll(lambda: is_done(post, 1), timeout_s=30)
-        client.flushdb()
-        post.publish()
-        poll(lambda: len(post.runs()) == 2, timeout_s=30)
-        assert end(process) == 0
-    assert log.read_text().count('"group_created"') == 1
-    assert '"outage_began"' not in log.read_text()
 
 
 def test_there_is_no_matcher_without_servers() -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -113,8 +113,13 @@ class Fleet:
 
     def start(self, room: str, fault: str = "", **settings: Any) -> Process:
         """Fork a process; `fault` arms kill points as KNOCKON_FAULT does."""
+        return self.start_as(main, room, fault, **settings)
+
+    def start_as(self, serve: Callable[[], None], room: str, fault: str = "", **settings: Any) -> Process:
+        """Fork a process that calls a function of a module in place of the command."""
         name, log, variables = self._prepare(room, fault, settings)
-        child = FORKS.Process(target=become, args=(room, variables, self._folder, log), daemon=True)
+        told = (serve, room, variables, self._folder, log)
+        child = FORKS.Process(target=become, args=told, daemon=True)
         child.start()
         return self._add(Process(name, log, child))
 
@@ -179,7 +184,9 @@ def open_fleet(redis_url: str, database_url: str, folder: Path, **settings: Any)
         fleet.show()
 
 
-def become(room: str, variables: Mapping[str, str], folder: Path, log: Path) -> None:
+def become(
+    serve: Callable[[], None], room: str, variables: Mapping[str, str], folder: Path, log: Path
+) -> None:
     """Turn the process that was just forked into `knockon run ROOM` with these variables."""
     os.setsid()  # children of its own end with it when the test does
     with log.open("ab") as out:
@@ -190,4 +197,4 @@ def become(room: str, variables: Mapping[str, str], folder: Path, log: Path) -> 
     os.environ.update(variables)
     importlib.reload(shared.faults)  # it reads its variable when it is imported
     sys.argv = ["knockon", "run", room]
-    main()
+    serve()

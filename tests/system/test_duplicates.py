@@ -1,4 +1,4 @@
-"""Everything may come twice: events, entries, handles, watchdogs. Each run happens once."""
+"""Handles and watchdogs may come many times. Each run happens once."""
 
 from redis import Redis
 from rq.job import Job
@@ -9,22 +9,7 @@ from tests.system.conftest import Opener
 from tests.system.deployment import KEYS, Deployment
 from tests.waiting import poll
 
-EVENTS = 100
 PUSHES = 20
-
-
-def test_events_published_twice_run_once(opened: Opener) -> None:
-    site = opened()
-    site.automation(site.hook("/one"))
-    for room in ("matcher", "matcher", "worker", "worker"):
-        site.fleet.start(room)
-    drafts = site.publish(EVENTS)
-    site.publisher.publish_many(reversed(drafts))
-    site.await_ended(EVENTS)
-    poll(lambda: int(site.backends.redis.get(KEYS.skipped("deduped")) or 0) == EVENTS)
-    check_account(site)
-    assert site.statuses() == ["SUCCEEDED"] * EVENTS
-    assert len(site.receiver.deliveries()) == EVENTS
 
 
 def test_a_run_with_many_handles_runs_once(opened: Opener, redis_client: Redis) -> None:

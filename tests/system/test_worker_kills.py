@@ -98,23 +98,6 @@ def test_an_emitted_event_starts_its_run_once(opened: Opener, point: FaultPoint)
     assert site.statuses() == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_run_that_kills_its_process_dies_alone_at_the_third_crash(opened: Opener) -> None:
-    site = opened()
-    site.automation(site.hook("/one"))
-    site.fleet.start("matcher")
-    first = site.fleet.start("worker", fault=f"{FaultPoint.ACTION_AFTER_EFFECT}:kill9")
-    site.publish()
-    assert first.wait() == -signal.SIGKILL
-    second = site.fleet.start("worker", fault=f"{FaultPoint.ACTION_AFTER_EFFECT}:kill9")
-    site.await_ended(1)
-    assert second.is_alive()
-    check_account(site)
-    (run,) = site.runs()
-    assert run.status == "DEAD_LETTER"
-    assert "SIGKILL" in str(run.error)
-    assert site.outcomes() == ["crashed"] * 3
-
-
 def test_every_kill_point_is_iterated() -> None:
     others = {points.WORKER_RETRYING, points.SCHEDULER, points.WATCHDOG}
     assert {*points.MATCHER, *points.WORKER, *points.WORKER_AGAIN, *others} == set(FaultPoint)

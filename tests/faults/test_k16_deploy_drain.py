@@ -1,10 +1,15 @@
-"""Ending a worker under load: it stops reading, hands back what it holds, and loses nothing."""
+"""A deployment ends processes under load: they stop reading, hand back what they hold, and lose nothing.
+
+However often they are asked, and even if one is killed before it is done: no run is dead because of it.
+"""
 
 from tests.receiver import Script, Step
 from tests.system.account import check_account
 from tests.system.conftest import Opener
+from tests.waiting import poll
 
 EVENTS = 20
+RESCUE_S = 60
 
 
 def test_a_worker_that_is_asked_to_end_hands_its_runs_back(opened: Opener) -> None:
@@ -30,6 +35,29 @@ def test_a_worker_that_is_asked_to_end_hands_its_runs_back(opened: Opener) -> No
     assert set(site.outcomes()) == {"handed_back", "succeeded"}
     assert len(site.receiver.deliveries("/two")) == EVENTS + 2
     assert len(site.receiver.deliveries("/one")) == EVENTS
+
+
+def test_a_worker_that_is_killed_while_it_ends_leaves_the_rest_to_its_leases(opened: Opener) -> None:
+    slow: Script = {"/one": [*[Step(after_s=30)] * 2, Step()]}
+    site = opened(script=slow, SHUTDOWN_GRACE_S=10)
+    site.automation(site.hook("/one"))
+    site.fleet.start("matcher")
+    site.fleet.start("scheduler")
+    ending = site.fleet.start("worker", AUTOMATIONS_WORKER_CONCURRENCY=2)
+    site.publish(EVENTS)
+    site.await_delivery("/one", 2)
+    ending.ask_to_end()
+    poll(lambda: ending.has_logged("worker_stopping"))
+    ending.ask_to_end()
+    poll(lambda: site.statuses().count("RUNNING") == 2)
+    ending.kill9()
+    site.fleet.start("worker")
+    site.await_ended(EVENTS, RESCUE_S)
+    check_account(site, repeats=1)
+    assert site.statuses() == ["SUCCEEDED"] * EVENTS
+    # Only the two runs that were in the middle of an action pay for the kill, and none for the drain.
+    assert site.outcomes().count("crashed") == 2
+    assert sorted(run.crash_count for run in site.runs()) == [*[0] * (EVENTS - 2), 1, 1]
 
 
 def test_every_process_ends_well_when_asked(opened: Opener) -> None:

@@ -1,15 +1,12 @@
-"""Redis loses everything, a worker sleeps through its lease: the rows decide what happens."""
+"""A worker sleeps through its lease and wakes up when another has done its work: it writes nothing more."""
 
 import threading
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from redis import Redis
 from sqlalchemy import text
 
-from knockon.embedded import start_redis
 from shared.faults import FaultPoint
 from tests.receiver import Script, Step
 from tests.system.account import check_account
@@ -18,30 +15,7 @@ from tests.system.deployment import Deployment, open_deployment
 from tests.system.fleet import Process
 from tests.waiting import poll
 
-NOTE = {"type": "CREATE_NOTIFICATION", "config": {"title": "Order", "body": "{{ number }}"}}
-WAITING = 200
 FREE_S = 1.0
-
-
-def test_runs_survive_the_loss_of_all_of_redis(database_url: str, tmp_path: Path) -> None:
-    server = start_redis(tmp_path)
-    try:
-        with open_deployment(server.url, database_url, tmp_path) as site:
-            site.automation(NOTE)
-            site.fleet.start("matcher")
-            site.publish(WAITING)
-            site.await_status("PENDING", WAITING)
-            with closing(Redis.from_url(server.url)) as client:
-                client.flushall()
-            site.fleet.start("worker")
-            site.await_ended(WAITING)
-            site.publish()
-            site.await_ended(WAITING + 1)
-            check_account(site)
-            assert site.statuses() == ["SUCCEEDED"] * (WAITING + 1)
-            assert site.one("SELECT COUNT(*) AS notices FROM notifications").notices == WAITING + 1
-    finally:
-        server.stop()
 
 
 def freeze(site: Deployment, process: Process) -> None:
