@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that all processes of this session share; only the first process owns it."""
     settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
     settings.load_profile("steady")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it makes every start of a process several times as slow
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="knockon-tests-")
         Path(folder).chmod(0o711)

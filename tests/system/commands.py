@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ OURS = ("REDIS_URL", "DATABASE_URL", "KNOCKON_", "WEBHOOK_", "LOG_", "RUN_", "WA
 class Home:
     """A folder in which commands run, with the settings that they find there and no others."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        """Make the folder."""
+    def __init__(self, folder: Path, settings: Mapping[str, str], command: Sequence[str] = COMMAND) -> None:
+        """Make the folder; `command` is what is run there."""
         self.folder = folder
+        self._command = command
         folder.mkdir(exist_ok=True)
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(OURS)
@@ -32,7 +33,7 @@ class Home:
     def run(self, *arguments: str, code: int = 0, timeout_s: float = 60) -> str:
         """Run a command to its end and give what it printed; it must end with `code`."""
         done = subprocess.run(
-            [*COMMAND, *arguments],
+            [*self._command, *arguments],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -53,7 +54,7 @@ class Home:
         log = self.folder / f"{arguments[0]}.log"
         with log.open("w") as out:
             process = psutil.Popen(
-                [*COMMAND, *arguments], cwd=self.folder, env=self.environment, stdout=out, stderr=out
+                [*self._command, *arguments], cwd=self.folder, env=self.environment, stdout=out, stderr=out
             )
         try:
             yield Started(process, log)
