@@ -1,8 +1,8 @@
 """The whole road of an event in one process: stream, matcher, queue, engine, scheduler, receiver.
 
 Everything is the product's own and works on real servers; only the loops around it are the test's, so that a
-test knows when all is at rest. What time it is, the test says too: so no retry comes due by itself, and nobody
-sits through a backoff.
+test knows when all is at rest. What time it is, the test says too: so no retry comes due by itself, and
+nobody sits through a backoff.
 """
 
 from collections.abc import Iterator, Mapping

@@ -67,11 +67,13 @@ def test_a_value_that_its_reading_cannot_take_is_refused_when_saved(value: str, 
         compile_conditions(tree)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_an_event_with_a_number_that_is_none_is_refused(road: Road, number: str) -> None:
+def test_an_event_with_a_number_that_is_none_is_refused(road: Road) -> None:
     road.automation(NOTICE, on="sum.told", conditions=leaf(0))
-    road.publish_raw({"type": "sum.told", "workspaceId": "w1", "payload": f'{{"left0": {number}}}'})
+    numbers = ("NaN", "Infinity", "-Infinity", "1e999")
+    for number in numbers:
+        road.publish_raw({"type": "sum.told", "workspaceId": "w1", "payload": f'{{"left0": {number}}}'})
     road.rest()
     assert road.runs() == []
-    (dead,) = list_dead(road.room.parts.redis, road.room.parts.keys, 10)
-    assert (dead.error, road.post.pending()) == ("BadEvent", 0)
+    dead = list_dead(road.room.parts.redis, road.room.parts.keys, 10)
+    assert [each.error for each in dead] == ["BadEvent"] * len(numbers)
+    assert road.post.pending() == 0

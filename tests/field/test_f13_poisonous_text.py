@@ -8,6 +8,7 @@ on the border of a code point, and the entry is acknowledged.
 import json
 from typing import Any
 
+import orjson
 import pytest
 
 from executors.contract import ActionResult, RunContext
@@ -86,17 +87,18 @@ def test_a_poisonous_error_text_is_stored_everywhere(open_here: Open, error: Exc
     assert len(road.notices()) == (2 if end == "DEAD_LETTER" else 1)
 
 
-@pytest.mark.parametrize("shift", range(4))
-def test_a_long_event_is_cut_between_two_characters(road: Road, shift: int) -> None:
-    text = "x" * shift + "😀" * 50_000
+def test_a_long_event_is_cut_between_two_characters(road: Road) -> None:
+    texts = ["x" * shift + "😀" * 50_000 for shift in range(4)]
     road.automation(road.hook("/hook"), on="contact.seen")
-    road.publish("contact.seen", {"text": text})
+    for text in texts:
+        road.publish("contact.seen", {"text": text})
     road.rest()
-    kept = tree(road.run().input)
-    assert kept["truncated"] is True
-    assert len(json.dumps(kept, ensure_ascii=False).encode()) <= LIMIT_BYTES + len(kept) * 4
-    shown = kept["payload"]["text"]
-    assert 0 < len(shown) < len(text)
-    assert text.startswith(shown)
-    (post,) = road.receiver.deliveries("/hook")
-    assert json.loads(post.body)["text"] == text
+    posted = {post.run_id: json.loads(post.body)["text"] for post in road.receiver.deliveries("/hook")}
+    for run, text in zip(road.runs(), texts, strict=True):
+        kept = tree(run.input)
+        assert kept["truncated"] is True
+        assert len(orjson.dumps(kept)) <= LIMIT_BYTES
+        shown = kept["payload"]["text"]
+        assert 0 < len(shown) < len(text)
+        assert text.startswith(shown)
+        assert posted[run.id] == text
