@@ -94,7 +94,8 @@ def postgres_server(servers_folder: Path) -> Postgres:
 def postgres_url(postgres_server: Postgres) -> Iterator[str]:
     """Give the address of a migrated PostgreSQL database of this test's own."""
     name = f"t_{uuid4().hex}"
-    created = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
+    names = map(sql.Identifier, (name, TEMPLATE))
+    created = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(*names)  # half the work
     dropped = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
     with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
         conn.execute(created)
