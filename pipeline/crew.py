@@ -188,6 +188,8 @@ def tell(record: Record, verdict: Verdict) -> None:
     run_id = record.run.claim.run_id
     if verdict.standing is Standing.FENCED:
         log.warning("claim_lost", run_id=run_id, lease=record.run.claim.lease)
+    elif verdict.standing is Standing.ENDED:
+        log.warning("outcome_refused", run_id=run_id, automation_id=record.run.automation_id)
     elif isinstance(record.outcome, DeadLettered):
         log.error("run_dead_lettered", run_id=run_id, automation_id=record.run.automation_id)
     elif record.outcome is not None:

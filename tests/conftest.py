@@ -1,21 +1,23 @@
 """Fixtures for all tests: real servers, a database and a Redis of its own for each test that asks."""
 
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 from hypothesis import settings
 from psycopg import sql
 from redis import Redis
 
 from knockon.embedded import find_redis, start_redis
 from shared.db.migrating import migrate
+from tests.lending import Lender
 from tests.servers import Postgres, locked, start_postgres
 
 FOLDER_VARIABLE = "KNOCKON_TEST_SERVERS"
@@ -26,6 +28,8 @@ BACKENDS = ("sqlite", "postgres")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that all processes of this session share; only the first process owns it."""
+    # As a process logs by default: the tracebacks of debug lines would cost more than the tests.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
     settings.load_profile("steady")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it makes every start of a process several times as slow
@@ -90,18 +94,18 @@ def postgres_server(servers_folder: Path) -> Postgres:
     return server
 
 
+@pytest.fixture(scope="session")
+def postgres_lender(postgres_server: Postgres) -> Lender:
+    """Give what lends migrated databases to the tests of this process."""
+    return Lender(postgres_server, TEMPLATE)
+
+
 @pytest.fixture
-def postgres_url(postgres_server: Postgres) -> Iterator[str]:
+def postgres_url(postgres_lender: Lender) -> Iterator[str]:
     """Give the address of a migrated PostgreSQL database of this test's own."""
-    name = f"t_{uuid4().hex}"
-    names = map(sql.Identifier, (name, TEMPLATE))
-    created = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(*names)  # half the work
-    dropped = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
-        conn.execute(created)
-    yield postgres_server.url(name)
-    with psycopg.connect(postgres_server.url(), autocommit=True) as conn:
-        conn.execute(dropped)
+    name = postgres_lender.lend()
+    yield postgres_lender.server.url(name)
+    postgres_lender.take_back(name)
 
 
 @pytest.fixture(scope="session")
