@@ -56,8 +56,7 @@ STEPS: dict[str, Step] = {
 }
 
 
-@pytest.mark.parametrize("timeout_ms", [1, 500])
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(("name", "timeout_ms"), [*zip(STEPS, (1, 50, 200, 500), strict=True)])
 def test_an_action_that_does_not_end_is_given_up_and_a_late_end_changes_nothing(
     open_here: OpenRoom, engines: list[Engine], name: str, timeout_ms: int
 ) -> None:
