@@ -9,6 +9,7 @@ from tests.system.conftest import Opener
 from tests.waiting import poll
 
 EVENTS = 20
+LATE = 5
 RESCUE_S = 60
 
 
@@ -22,19 +23,23 @@ def test_a_worker_that_is_asked_to_end_hands_its_runs_back(opened: Opener) -> No
     site.publish(EVENTS)
     site.await_delivery("/two", 2)
     ending.ask_to_end()
+    poll(lambda: ending.has_logged("worker_stopping"))
+    late = {draft.id for draft in site.publish(LATE)}
     ending.ask_to_end()
     assert ending.wait(15) == 0
+    poll(lambda: len(site.runs()) == EVENTS + LATE)
+    assert {run.lease for run in site.runs() if run.event_key.removeprefix("id:") in late} == {0}
     statuses = site.statuses()
     assert "RUNNING" not in statuses
     assert "PENDING" in statuses
     site.fleet.start("worker")
-    site.await_ended(EVENTS)
+    site.await_ended(EVENTS + LATE)
     check_account(site, repeats=1)
-    assert site.statuses() == ["SUCCEEDED"] * EVENTS
+    assert site.statuses() == ["SUCCEEDED"] * (EVENTS + LATE)
     assert {(run.retry_count, run.crash_count) for run in site.runs()} == {(0, 0)}
     assert set(site.outcomes()) == {"handed_back", "succeeded"}
-    assert len(site.receiver.deliveries("/two")) == EVENTS + 2
-    assert len(site.receiver.deliveries("/one")) == EVENTS
+    assert len(site.receiver.deliveries("/two")) == EVENTS + LATE + 2
+    assert len(site.receiver.deliveries("/one")) == EVENTS + LATE
 
 
 def test_a_worker_that_is_killed_while_it_ends_leaves_the_rest_to_its_leases(opened: Opener) -> None:
