@@ -11,17 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-import structlog
-
 from pipeline.parts import Parts
 from pipeline.recording import Written
 from pipeline.sent_marks import SentMarks
 from shared.db.outbox import OutboxEntry
 from shared.faults import FaultPoint, passed
+from shared.logs import get_logger
 from shared.model.runs import DeadLettered, HandedBack, Retried
 from shared.redis_port import REDIS_ERRORS, PipelinePort
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 WAITING_MAX: Final = 1_000
 BATCHES_MAX: Final = 50

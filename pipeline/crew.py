@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import structlog
-
 from executors.classify import UNEXPECTED, Classification, describe
 from executors.deadline import ACTION_TIMEOUT, Deadline
 from pipeline.drive import Performed, Step, closing_lines, life
@@ -23,9 +21,10 @@ from pipeline.parts import Parts
 from pipeline.perform import Performer
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.faults import FaultPoint, passed
+from shared.logs import get_logger
 from shared.model.runs import Claim, DeadLettered, Failed, HandedBack, LogLine, Outcome, RunError
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 MONITOR_EVERY_S: Final = 0.1
 MARGIN_S: Final = 0.5

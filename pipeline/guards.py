@@ -1,14 +1,11 @@
 """What stops a run before its first action. Pure; the order is that of `docs/automations.md`, "Guards"."""
 
-from typing import Final
-
 from pipeline.plans import Plan
+from shared.model.automation import MAX_ACTIONS
 from shared.model.events import Event
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, Failed, RunError, Succeeded
 from shared.model.statuses import AutomationStatus
-
-ACTIONS_MAX: Final = 50
 
 
 def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeeded | Failed | None:
@@ -25,8 +22,8 @@ def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeede
         return Succeeded(SkipReason.DEPTH_LIMIT, {})
     if plan.fault is not None:
         return _failed("DEFINITION_INVALID", plan.fault)
-    if not 1 <= len(plan.actions) <= ACTIONS_MAX:
-        return _failed("ACTION_COUNT", f"{len(plan.actions)} actions; 1 to {ACTIONS_MAX} are allowed")
+    if not 1 <= len(plan.actions) <= MAX_ACTIONS:
+        return _failed("ACTION_COUNT", f"{len(plan.actions)} actions; 1 to {MAX_ACTIONS} are allowed")
     return _changed_definition(run, plan)
 
 

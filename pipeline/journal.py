@@ -14,7 +14,6 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Final
 
-import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -27,9 +26,10 @@ from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.db.history import Recorded, WrittenLine, recorded
 from shared.errors import KnockonError
 from shared.faults import FaultPoint, passed
+from shared.logs import get_logger
 from shared.model.runs import Failed, LogLine, RunError
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 WAITING_MAX: Final = 200
 BATCH_MAX: Final = 200

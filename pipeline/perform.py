@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import structlog
 from sqlalchemy.exc import DBAPIError
 
 from executors.classify import classify_error
@@ -18,13 +17,14 @@ from shared.db.engine import is_outage
 from shared.db.subjects import find_subject
 from shared.errors import RetryableError
 from shared.faults import FaultPoint, passed
+from shared.logs import get_logger
 from shared.model.runs import ActionDone, LogLine
 from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
 from shared.model.subjects import data, subject_of
 
 SQL_AWAY: Final = "DB_TRANSIENT_08006"
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pipeline.effects import Book, apply_effects, subjects_of
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.db.claims import Held, lock_claims
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
+from shared.db.endings import end_events
 from shared.db.history import Attempt, RunLog, insert_actions, insert_attempts, insert_logs
 from shared.db.outbox import OutboxEntry, insert_outbox
 from shared.db.people import insert_notices
@@ -19,14 +20,12 @@ from shared.db.sheet import Sheet
 from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subjects
 from shared.errors import ActionError
 from shared.faults import FaultPoint, passed
-from shared.ids import new_id
 from shared.model.effects import CreateSubject, UpdateSubject
-from shared.model.executed import EndedRun, duration_ms, executed_event
+from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import (
     ActionDone,
     Claim,
-    ClaimedRun,
     DeadLettered,
     Failed,
     HandedBack,
@@ -112,13 +111,11 @@ def _write_rows(conn: Connection, written: Written, book: Book, owner: str, now:
     reset_failures(sheet, (run.claim for run in going_on if run.failures or run.crash_count))
     insert_attempts(sheet, (_attempt(record, outcome, owner, now) for record, outcome in ended))
     insert_logs(sheet, _logs(records))
-    written.outbox = [*book.outbox, *_executed(ended, now)]
+    written.outbox = [*book.outbox, *end_events(_ends(ended, now), now)]
     insert_outbox(sheet, written.outbox, now=now)
     sheet.write(conn)
     insert_notices(conn, book.notices, now=now)
-    dead = [
-        _dead_letter(record, outcome, now) for record, outcome in ended if isinstance(outcome, DeadLettered)
-    ]
+    dead = _dead_letters(ended, now)
     if dead:
         written.outbox.extend(record_dead_letters(conn, dead, now=now))
 
@@ -165,46 +162,19 @@ def _logs(records: Iterable[Record]) -> Iterable[RunLog]:
             yield RunLog(run.workspace_id, run.automation_id, run.claim.run_id, line)
 
 
-def _executed(ended: Iterable[tuple[Record, Outcome]], now: datetime) -> list[OutboxEntry]:
-    """Tell of every end at depth 0; a deeper one is covered by the event of its root."""
-    entries = []
+def _ends(ended: Iterable[tuple[Record, Outcome]], now: datetime) -> Iterable[EndedRun]:
+    """Give the ends that are no dead letters; those are told of with their notices."""
     for record, outcome in ended:
-        if record.run.depth == 0 and isinstance(outcome, Succeeded | Failed):
-            event_id = new_id()
-            fields = executed_event(_ended_run(record.run, outcome, now), event_id=event_id, now=now)
-            if fields is not None:
-                entries.append(
-                    OutboxEntry(event_id, record.run.workspace_id, record.run.claim.run_id, fields)
-                )
-    return entries
+        match outcome:
+            case Succeeded():
+                yield EndedRun.of(record.run, RunStatus.SUCCEEDED, None, now)
+            case Failed(error=error):
+                yield EndedRun.of(record.run, RunStatus.FAILED, error, now)
 
 
-def _ended_run(run: ClaimedRun, outcome: Succeeded | Failed, now: datetime) -> EndedRun:
-    return EndedRun(
-        run_id=run.claim.run_id,
-        workspace_id=run.workspace_id,
-        automation_id=run.automation_id,
-        root_run_id=run.root_run_id,
-        trigger_type=run.trigger_type,
-        depth=run.depth,
-        status=RunStatus.SUCCEEDED if isinstance(outcome, Succeeded) else RunStatus.FAILED,
-        duration_ms=duration_ms(run.started_at, now),
-        error=outcome.error if isinstance(outcome, Failed) else None,
-    )
-
-
-def _dead_letter(record: Record, outcome: DeadLettered, now: datetime) -> DeadLetter:
-    run = record.run
-    return DeadLetter(
-        run_id=run.claim.run_id,
-        workspace_id=run.workspace_id,
-        automation_id=run.automation_id,
-        automation_name=record.automation_name,
-        error=outcome.error,
-        attempts=run.retry_count + 1,
-        trigger_type=run.trigger_type,
-        depth=run.depth,
-        root_run_id=run.root_run_id,
-        duration_ms=duration_ms(run.started_at, now),
-        kind=DeadLetterKind.EXHAUSTED,
-    )
+def _dead_letters(ended: Iterable[tuple[Record, Outcome]], now: datetime) -> list[DeadLetter]:
+    return [
+        DeadLetter.of(record.run, record.automation_name, outcome.error, DeadLetterKind.EXHAUSTED, now)
+        for record, outcome in ended
+        if isinstance(outcome, DeadLettered)
+    ]

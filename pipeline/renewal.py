@@ -6,14 +6,14 @@ By the journal's writer, between two batches, for the runs that this process hol
 from datetime import timedelta
 from typing import Final
 
-import structlog
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.held import HeldRuns
 from pipeline.parts import Parts
 from shared.db.claims import renew_leases
+from shared.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 SOON_S: Final = 0.001
 

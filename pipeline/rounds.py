@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
 from executors.deadline import Deadline
 from pipeline.crew import Crew, broken, tell
 from pipeline.drive import Life, Performed, Step, life
 from pipeline.held import HeldRun, Phase
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
+from shared.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ An event that was sent and not yet marked when a process dies is sent again by t
 from collections.abc import Sequence
 from typing import Final
 
-import structlog
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.parts import Parts
 from shared.db.outbox import OutboxEntry, mark_sent
+from shared.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 EVERY_S: Final = 0.5
 MOST: Final = 1_000

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -27,11 +26,11 @@ from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_lette
 from shared.db.history import Attempt, RunLog, insert_attempts, insert_logs
 from shared.db.rescue import bury_runs, rescue_runs
 from shared.db.settle import release_runs
-from shared.model.executed import duration_ms
+from shared.logs import get_logger
 from shared.model.runs import WORKER_CRASHED, Claim, ClaimedRun, HandedBack, LogLine, RunError
 from shared.redis_port import REDIS_ERRORS
 
-log = structlog.get_logger(__name__)
+log = get_logger("pipeline")
 
 ROOMS: Final = Path(__file__).resolve().parents[1]
 IN_CHILD: Final = "KNOCKON_SOLO"
@@ -133,7 +132,8 @@ class Solo:
             rescue_runs(conn, [run.claim], now=now)
             return partial(self._wake, run, now)
         bury_runs(conn, [(run.claim, error)], now=now)
-        record_dead_letters(conn, [_letter(held, error, now)], now=now)
+        letter = DeadLetter.of(run, held.plan.name, error, DeadLetterKind.CRASHED, now)
+        record_dead_letters(conn, [letter], now=now)
         return partial(self._parts.redis.incr, self._parts.keys.dead_letter(run.workspace_id))
 
     def _wake(self, run: ClaimedRun, at: datetime) -> None:
@@ -142,23 +142,6 @@ class Solo:
 
 def _nothing() -> None:
     """Follow a death with nothing: another process or the child itself has written what there is."""
-
-
-def _letter(held: HeldRun, error: RunError, now: datetime) -> DeadLetter:
-    run = held.run
-    return DeadLetter(
-        run_id=run.claim.run_id,
-        workspace_id=run.workspace_id,
-        automation_id=run.automation_id,
-        automation_name=held.plan.name,
-        error=error,
-        attempts=run.retry_count + 1,
-        trigger_type=run.trigger_type,
-        depth=run.depth,
-        root_run_id=run.root_run_id,
-        duration_ms=duration_ms(run.started_at, now),
-        kind=DeadLetterKind.CRASHED,
-    )
 
 
 def cause_of(code: int) -> str:

@@ -24,7 +24,6 @@ from shared.db.rescue import (
 )
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
-from shared.model.executed import duration_ms
 from shared.model.runs import WORKER_CRASHED, LogLine, QueueKind, RunError
 from shared.settings import Settings
 from watchdog.parts import Parts
@@ -137,16 +136,5 @@ def _log(run: CrashedRun, now: datetime) -> RunLog:
 
 
 def _letter(run: CrashedRun, names: Mapping[str, str], now: datetime) -> DeadLetter:
-    return DeadLetter(
-        run_id=run.claim.run_id,
-        workspace_id=run.workspace_id,
-        automation_id=run.automation_id,
-        automation_name=names.get(run.automation_id, run.automation_id),
-        error=_error(run),
-        attempts=run.retry_count + 1,
-        trigger_type=run.trigger_type,
-        depth=run.depth,
-        root_run_id=run.root_run_id,
-        duration_ms=duration_ms(run.started_at, now),
-        kind=DeadLetterKind.CRASHED,
-    )
+    name = names.get(run.automation_id, run.automation_id)
+    return DeadLetter.of(run, name, _error(run), DeadLetterKind.CRASHED, now)

@@ -19,7 +19,7 @@ from worker.run_worker import RunWorker
 from worker.scheduler import RetryScheduler
 
 FAILURE_GRACE_S: Final = 5.0
-FLUSH_S: Final = 20.0
+FLUSH_S: Final = 27.0
 GUARD_S: Final = 1.0
 WATCH_END_S: Final = 2.0
 

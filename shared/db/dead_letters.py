@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from sqlalchemy import Connection
 
@@ -16,7 +16,7 @@ from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.people import ADMIN_ROLES, Notice, insert_notices
 from shared.db.sql import sql
-from shared.model.executed import EndedRun
+from shared.model.executed import DrivenRun, EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, RunError
 
@@ -32,19 +32,21 @@ class DeadLetterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A run that has just moved to DEAD_LETTER; `attempts` counts the last one too."""
+    """A run that has just moved to DEAD_LETTER, why, and after how many attempts, the last one too."""
 
-    run_id: str
-    workspace_id: str
-    automation_id: str
+    run: EndedRun
     automation_name: str
     error: RunError
     attempts: int
-    trigger_type: str
-    depth: int
-    root_run_id: str
-    duration_ms: int
     kind: DeadLetterKind
+
+    @classmethod
+    def of(
+        cls, run: DrivenRun, automation_name: str, error: RunError, kind: DeadLetterKind, now: datetime
+    ) -> Self:
+        """Tell of a claimed run that becomes a dead letter at `now`."""
+        ended = EndedRun.of(run, RunStatus.DEAD_LETTER, error, now)
+        return cls(ended, automation_name, error, run.retry_count + 1, kind)
 
 
 def record_dead_letters(
@@ -57,51 +59,37 @@ def record_dead_letters(
     insert_logs(conn, (_log(letter, now) for letter in dead))
     insert_notices(conn, (_notice(letter) for letter in dead), now=now)
     insert_audit(conn, (_audit(letter) for letter in dead), now=now)
-    return tell_of_ends(conn, map(_ended, dead), now=now)
+    return tell_of_ends(conn, (letter.run for letter in dead), now=now)
 
 
 def _log(letter: DeadLetter, now: datetime) -> RunLog:
     data = {"code": letter.error.code, "message": letter.error.message, "attempts": letter.attempts}
     line = LogLine("error", "run dead-lettered", now, data)
-    return RunLog(letter.workspace_id, letter.automation_id, letter.run_id, line)
+    return RunLog(letter.run.workspace_id, letter.run.automation_id, letter.run.run_id, line)
 
 
 def _notice(letter: DeadLetter) -> Notice:
     happened = "failed (worker crash)" if letter.kind is DeadLetterKind.CRASHED else "dead-lettered"
     error = letter.error
     return Notice(
-        workspace_id=letter.workspace_id,
+        workspace_id=letter.run.workspace_id,
         roles=ADMIN_ROLES,
         title=f'Automation "{letter.automation_name}" {happened}',
         body=f"Failed after {letter.attempts} attempts: {error.code} — {error.message}",
         resource_type=RESOURCE,
-        resource_id=letter.run_id,
+        resource_id=letter.run.run_id,
     )
 
 
 def _audit(letter: DeadLetter) -> AuditEntry:
     crashed = letter.kind is DeadLetterKind.CRASHED
     return AuditEntry(
-        workspace_id=letter.workspace_id,
-        actor=f"SYSTEM automation:{letter.automation_id}",
+        workspace_id=letter.run.workspace_id,
+        actor=f"SYSTEM automation:{letter.run.automation_id}",
         action="automation.worker_crashed" if crashed else "automation.dead_lettered",
         resource_type=RESOURCE,
-        resource_id=letter.run_id,
+        resource_id=letter.run.run_id,
         detail={"code": letter.error.code, "message": letter.error.message, "attempts": letter.attempts},
-    )
-
-
-def _ended(letter: DeadLetter) -> EndedRun:
-    return EndedRun(
-        run_id=letter.run_id,
-        workspace_id=letter.workspace_id,
-        automation_id=letter.automation_id,
-        root_run_id=letter.root_run_id,
-        trigger_type=letter.trigger_type,
-        depth=letter.depth,
-        status=RunStatus.DEAD_LETTER,
-        duration_ms=letter.duration_ms,
-        error=letter.error,
     )
 
 

@@ -15,9 +15,14 @@ def tell_of_ends(conn: Connection, ended: Iterable[EndedRun], *, now: datetime) 
 
     Runs of depth 1 or more have none. A second call tells of everything again.
     """
-    entries = tuple(entry for run in ended if (entry := _entry(run, now)) is not None)
+    entries = end_events(ended, now)
     insert_outbox(conn, entries, now=now)
     return entries
+
+
+def end_events(ended: Iterable[EndedRun], now: datetime) -> tuple[OutboxEntry, ...]:
+    """Give the events of these ends, for an outbox that is written with more."""
+    return tuple(entry for run in ended if (entry := _entry(run, now)) is not None)
 
 
 def _entry(run: EndedRun, now: datetime) -> OutboxEntry | None:

@@ -15,9 +15,7 @@ from shared.db.sql import sql
 from shared.db.types import write_instant
 from shared.model.moves import RunStatus, check_move
 from shared.model.runs import Claim, DeadLettered, Failed, HandedBack, Retried, RunError, Succeeded
-from shared.model.sizes import cut_for_show
-
-OUTPUT_LIMIT_BYTES: Final = 131_072
+from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
 
 FINISH_RUNS: Final = sql(
     """
@@ -57,7 +55,7 @@ def _ended(claim: Claim, outcome: Succeeded | Failed | DeadLettered, now: dateti
         case Succeeded(skipped=skipped, output=output):
             check_move(RunStatus.RUNNING, RunStatus.SUCCEEDED)
             row |= {"status": RunStatus.SUCCEEDED, "skip_reason": skipped}
-            row["output"] = {"skipped": skipped} if skipped else cut_for_show(output, OUTPUT_LIMIT_BYTES)
+            row["output"] = {"skipped": skipped} if skipped else cut_for_show(output, OUTPUT_SHOWN_BYTES)
         case Failed(error=error):
             check_move(RunStatus.RUNNING, RunStatus.FAILED)
             row |= {"status": RunStatus.FAILED, "error": _error(error)}

@@ -2,16 +2,60 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 from shared.model.events import Context, EventDraft, encode_fields
 from shared.model.moves import RunStatus
-from shared.model.runs import RunError
+from shared.model.runs import Claim, RunError
 from shared.model.sizes import cut_text
 
 EXECUTED: Final = "automation.executed"
 SOURCE: Final = "knockon"
 MESSAGE_BYTES: Final = 4096
+
+
+class DrivenRun(Protocol):
+    """What every kind of claimed run knows of itself."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under which it was driven."""
+        ...
+
+    @property
+    def workspace_id(self) -> str:
+        """Its workspace."""
+        ...
+
+    @property
+    def automation_id(self) -> str:
+        """Its automation."""
+        ...
+
+    @property
+    def root_run_id(self) -> str:
+        """The first run of its chain."""
+        ...
+
+    @property
+    def trigger_type(self) -> str:
+        """What started it."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """How many automations stand before it."""
+        ...
+
+    @property
+    def retry_count(self) -> int:
+        """How often it was tried again."""
+        ...
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When it was first driven."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +71,21 @@ class EndedRun:
     status: RunStatus
     duration_ms: int
     error: RunError | None
+
+    @classmethod
+    def of(cls, run: DrivenRun, status: RunStatus, error: RunError | None, now: datetime) -> Self:
+        """Tell of a claimed run that ends at `now`."""
+        return cls(
+            run_id=run.claim.run_id,
+            workspace_id=run.workspace_id,
+            automation_id=run.automation_id,
+            root_run_id=run.root_run_id,
+            trigger_type=run.trigger_type,
+            depth=run.depth,
+            status=status,
+            duration_ms=duration_ms(run.started_at, now),
+            error=error,
+        )
 
 
 def executed_event(run: EndedRun, *, event_id: str, now: datetime) -> dict[str, str] | None:

@@ -8,20 +8,17 @@ import pytest
 from shared.db.claims import renew_leases
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, automation_names, record_dead_letters
 from shared.db.rescue import expired_leases, lock_expired
+from shared.model.executed import EndedRun
+from shared.model.moves import RunStatus
 from shared.model.runs import RunError
 from tests.watchdog_stage import WORKSPACE, Stage, add_members, close_stage, open_stage
 
+ERROR = RunError("WEBHOOK_HTTP_RETRIABLE", "503", 2)
 LETTER = DeadLetter(
-    run_id="r1",
-    workspace_id=WORKSPACE,
-    automation_id="a1",
+    run=EndedRun("r1", WORKSPACE, "a1", "r1", "RECORD_CREATED", 0, RunStatus.DEAD_LETTER, 1000, ERROR),
     automation_name='Say "hi"',
-    error=RunError("WEBHOOK_HTTP_RETRIABLE", "503", 2),
+    error=ERROR,
     attempts=9,
-    trigger_type="RECORD_CREATED",
-    depth=0,
-    root_run_id="r1",
-    duration_ms=1000,
     kind=DeadLetterKind.EXHAUSTED,
 )
 

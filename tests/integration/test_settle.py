@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from shared.db.rescue import bury_runs, rescue_runs
-from shared.db.settle import OUTPUT_LIMIT_BYTES, finish_runs, release_runs, reset_failures, retry_runs
+from shared.db.settle import finish_runs, release_runs, reset_failures, retry_runs
 from shared.db.types import read_instant
 from shared.model.moves import SkipReason
 from shared.model.runs import Claim, DeadLettered, Failed, HandedBack, Retried, RunError, Succeeded
+from shared.model.sizes import OUTPUT_SHOWN_BYTES
 from tests.rooms import Room, claim, tree
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
@@ -127,9 +128,9 @@ def test_a_set_of_outcomes_moves_each_run_to_its_own_end(room: Room) -> None:
 def test_an_output_beyond_its_limit_is_cut_for_show(room: Room) -> None:
     held = running(room)
     with room.database.begin() as conn:
-        finish_runs(conn, [(held, Succeeded(None, {"text": "ü" * OUTPUT_LIMIT_BYTES}))], now=NOW)
+        finish_runs(conn, [(held, Succeeded(None, {"text": "ü" * OUTPUT_SHOWN_BYTES}))], now=NOW)
     stored = tree(room.row(held.run_id).output)
-    assert len(json.dumps(stored, ensure_ascii=False).encode()) <= OUTPUT_LIMIT_BYTES
+    assert len(json.dumps(stored, ensure_ascii=False).encode()) <= OUTPUT_SHOWN_BYTES
     assert stored["truncated"] is True
 
 

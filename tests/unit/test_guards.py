@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.guards import ACTIONS_MAX, guard
+from pipeline.guards import guard
 from pipeline.plans import GONE, Plan
 from shared.db.automations import AutomationState
+from shared.model.automation import MAX_ACTIONS
 from shared.model.events import Context
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, Failed, Succeeded
@@ -41,8 +42,8 @@ def test_nothing_stops_an_ordinary_run() -> None:
         (plan(HOOK, state=PAUSED), SkipReason.INACTIVE),
         (plan(HOOK, fault="actions: gone"), "DEFINITION_INVALID"),
         (plan(), "ACTION_COUNT"),
-        (plan(*[LOCAL] * (ACTIONS_MAX + 1)), "ACTION_COUNT"),
-        (plan(*[LOCAL] * ACTIONS_MAX), None),
+        (plan(*[LOCAL] * (MAX_ACTIONS + 1)), "ACTION_COUNT"),
+        (plan(*[LOCAL] * MAX_ACTIONS), None),
     ],
 )
 def test_the_plan_may_stop_a_run(planned: Plan, code: str | None) -> None:
