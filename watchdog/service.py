@@ -16,6 +16,7 @@ from shared.db.locks import drop_lock, take_lock
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.logs import get_logger
 from shared.process import StopFlag, make_owner
+from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from watchdog.leases import Leases
@@ -63,14 +64,19 @@ class Watchdog:
         self._next_election = first
         self._is_compared = False
         self._has_lock = False
+        self._is_away = False
 
     def run(self, stop: StopFlag) -> None:
         """Keep watch until the flag is raised; an outage or a bug costs a pass, never the watch."""
         while not stop.is_raised():
             try:
                 self.tick()
+            except (SQLAlchemyError, *REDIS_ERRORS) as error:
+                self._note_outage(error)
             except Exception:
                 log.exception("watchdog_pass_failed")
+            else:
+                self._end_outage()
             stop.wait(TICK_S)
         self._resign()
 
@@ -90,6 +96,17 @@ class Watchdog:
             finally:
                 # Counted from the end, so that two looks at a lease are a whole period apart.
                 duty.due = self._parts.clock.monotonic() + duty.every_s
+
+    def _note_outage(self, error: Exception) -> None:
+        """Say once that a server is away; the loop goes on trying."""
+        if not self._is_away:
+            log.warning("outage_began", error=type(error).__name__)
+        self._is_away = True
+
+    def _end_outage(self) -> None:
+        if self._is_away:
+            log.info("outage_ended")
+        self._is_away = False
 
     def _is_elected(self, now_s: float) -> bool:
         """Take the lock or keep it; a dead holder is replaced within three periods of election."""

@@ -139,10 +139,17 @@ class _Flock:
             conn.exec_driver_sql("BEGIN")
             return
         if "writers" not in conn.info:
-            handle = os.open(self._side, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            conn.info["writers"] = handle
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            conn.info["writers"] = self._queue_up()
         conn.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _queue_up(self) -> int:
+        """Wait for the turn to write. A side file that cannot be opened is an outage like SQLite's own."""
+        try:
+            handle = os.open(self._side, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise OperationalError("BEGIN IMMEDIATE", None, error) from error
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return handle
 
     def _returned(self, raw: Any, record: Any) -> None:
         handle = record.info.pop("writers", None)

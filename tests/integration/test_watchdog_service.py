@@ -115,7 +115,7 @@ def test_an_outage_of_sql_does_not_end_the_watch(redis_url: str, tmp_path: Path)
     with capture_logs() as logs:
         watch = threading.Thread(target=Watchdog(stage.parts).run, args=(stop,), daemon=True)
         watch.start()
-        poll(lambda: [line for line in logs if line["event"] == "watchdog_pass_failed"])
+        poll(lambda: [line for line in logs if line["event"] == "outage_began"])
         assert watch.is_alive()
         stop.raise_()
         watch.join(10)
