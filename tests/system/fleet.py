@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -20,6 +20,7 @@ from typing import Any
 
 import shared.faults
 from knockon.__main__ import main
+from knockon.cli.app import MODULES
 from tests.waiting import poll
 
 QUICK: Mapping[str, Any] = {
@@ -39,7 +40,8 @@ NOT_INHERITED = ("PYTHONDONTWRITEBYTECODE", "KNOCKON_FAULT", "PYTHONPATH")
 TAIL_LINES = 40
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["knockon.cli.running", "matcher.service", "worker.service", __name__])
+COMMANDS = {f"knockon.cli.{module}" for module in MODULES.values()}
+FORKS.set_forkserver_preload([*sorted(COMMANDS), "matcher.service", "worker.service", __name__])
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Fleet:
     def start_as(self, serve: Callable[[], None], room: str, fault: str = "", **settings: Any) -> Process:
         """Fork a process that calls a function of a module in place of the command."""
         name, log, variables = self._prepare(room, fault, settings)
-        told = (serve, room, variables, self._folder, log)
+        told = (serve, ("run", room), variables, self._folder, log)
         child = FORKS.Process(target=become, args=told, daemon=True)
         child.start()
         return self._add(Process(name, log, child))
@@ -185,9 +187,9 @@ def open_fleet(redis_url: str, database_url: str, folder: Path, **settings: Any)
 
 
 def become(
-    serve: Callable[[], None], room: str, variables: Mapping[str, str], folder: Path, log: Path
+    serve: Callable[[], None], arguments: Sequence[str], variables: Mapping[str, str], folder: Path, log: Path
 ) -> None:
-    """Turn the process that was just forked into `knockon run ROOM` with these variables."""
+    """Turn the process that was just forked into the command with these arguments and variables."""
     os.setsid()  # children of its own end with it when the test does
     with log.open("ab") as out:
         os.dup2(out.fileno(), 1)
@@ -196,5 +198,5 @@ def become(
     os.environ.clear()
     os.environ.update(variables)
     importlib.reload(shared.faults)  # it reads its variable when it is imported
-    sys.argv = ["knockon", "run", room]
+    sys.argv = ["knockon", *arguments]
     serve()

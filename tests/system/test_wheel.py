@@ -95,7 +95,7 @@ def test_an_installation_adds_one_package(installed: Path) -> None:
 
 
 def test_the_demo_ends_well_in_an_installation(installed: Path, tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", {}, [str(installed / "bin" / "knockon")])
+    home = Home(tmp_path / "home", {}, installed / "bin" / "knockon")
     assert "Usage" in home.run("--help")
     said = home.run("demo", timeout_s=LIMIT_S)
     assert said.count("\nok  ") == 8
@@ -103,7 +103,7 @@ def test_the_demo_ends_well_in_an_installation(installed: Path, tmp_path: Path) 
 
 def test_a_run_that_kills_is_driven_alone_in_an_installation(installed: Path, tmp_path: Path) -> None:
     fault = {"KNOCKON_FAULT": "action.before_effect:kill9"}
-    home = Home(tmp_path / "home", {**QUICK, **fault}, [str(installed / "bin" / "knockon")])
+    home = Home(tmp_path / "home", {**QUICK, **fault}, installed / "bin" / "knockon")
     (home.folder / "automations.yaml").write_text(DEADLY)
     with home.started("up") as up:
         up.await_line("worker_started")
