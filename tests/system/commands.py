@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ class Started:
         """Give its processes by the room that they run."""
         found = {}
         for child in self.process.children():
-            line = child.cmdline()
-            if "run" in line:
-                found[line[line.index("run") + 1]] = child
+            with suppress(psutil.NoSuchProcess):  # it ended since, and may not be waited for yet
+                line = child.cmdline()
+                if "run" in line:
+                    found[line[line.index("run") + 1]] = child
         return found
