@@ -67,6 +67,10 @@ class Absent(Undefined):
 class Sink(LimitedStringIO):
     """Where a text goes: values are written as a reader sees them."""
 
+    def __init__(self, limit: int) -> None:
+        """Take up to `limit` bytes, and leave line ends as they are."""
+        super().__init__(limit, newline="")
+
     def put(self, value: object) -> int:
         """Write one interpolated value."""
         return self.write(as_text(value))

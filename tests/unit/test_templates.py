@@ -265,6 +265,12 @@ def test_a_value_comes_through_unchanged(value: object) -> None:
     assert render_text("{{ v }}", {"v": value}).value == value
 
 
+@pytest.mark.parametrize("value", ["\r", "one\r\ntwo", "one\rtwo\n"])
+def test_line_ends_inside_a_text_stay_as_they_are(value: str) -> None:
+    assert render_text("<{{ v }}>", {"v": value}).text == f"<{value}>"
+    assert render_text("{% capture c %}{{ v }}{% endcapture %}<{{ c }}>", {"v": value}).text == f"<{value}>"
+
+
 @settings(deadline=None)
 @given(value=JSON)
 def test_a_text_never_shows_the_words_of_a_language(value: object) -> None:
