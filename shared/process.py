@@ -13,7 +13,7 @@ from shared.ids import new_id
 FAILED: Final = 1
 
 # Once its grace time is over, a process that was asked to end has written what it holds in less than this.
-FLUSHED_IN_S: Final = 30.0
+FLUSHED_IN_S: Final = 35.0
 
 
 class StopFlag:
