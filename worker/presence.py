@@ -69,7 +69,7 @@ class PresentWorker(BaseWorker):
     def _set_ip_address(self, connection: Any) -> None:
         try:
             super()._set_ip_address(connection)
-        except REDIS_ERRORS:
+        except (*REDIS_ERRORS, ValueError):  # the client cannot read a socket's path with a space in it
             self.ip_address = "unknown"
 
     @override

@@ -325,3 +325,14 @@ def test_a_worker_starts_before_its_redis(own_folder: Path) -> None:
         start_redis(own_folder)
         push(server.url, ["r1"])
         poll(lambda: engine.taken == ["r1"], timeout_s=20)
+
+
+@pytest.mark.parametrize("name", ["with a space", "a=b", "ä"])
+def test_the_folder_of_its_redis_may_be_called_anything(own_folder: Path, name: str) -> None:
+    (own_folder / name).mkdir()
+    server = start_redis(own_folder / name)
+    engine = Recorder()
+    with working(server.url, engine):
+        push(server.url, ["r1"])
+        poll(lambda: engine.taken == ["r1"])
+    server.stop()
