@@ -1,9 +1,9 @@
 """Connections to checked addresses only: the name is looked up once, judged, and the very address is dialled.
 
-The HTTP core pools connections by origin. Here the host of an origin is a route, `{address}/{name}`, so a
-pooled connection serves again only for the same name at the same checked address, and TLS still verifies the
-name. The core hands its timeouts through to the stream as they are, so here they are readings of the
-monotonic clock: fixed instants, which no number of small reads can outlive.
+The HTTP core connects to origins. Here the host of an origin is a route, `{address}/{name}`, so a connection
+serves only the name that was looked up, at the address that was checked, and TLS still verifies the name.
+The core hands its timeouts through to the stream as they are, so here they are readings of the monotonic
+clock: fixed instants, which no number of small reads can outlive.
 """
 
 import queue

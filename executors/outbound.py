@@ -32,8 +32,6 @@ from shared.time.clock import Clock
 KEPT_BYTES: Final = 64 * 1024
 READ_BYTES: Final = 1024 * 1024
 POOL_SIZE: Final = 200
-POOL_IDLE: Final = 50
-POOL_IDLE_S: Final = 15.0
 
 _CLOSED_EARLY: Final = ("disconnected without sending", "peer closed connection")
 
@@ -76,7 +74,7 @@ class Network:
 
 
 class Outbound:
-    """A pool of connections to checked addresses."""
+    """One connection an exchange, to a checked address; at most 200 at a time."""
 
     def __init__(self, policy: OutboundPolicy, clock: Clock, network: Network | None = None) -> None:
         """Open nothing yet. Certificates are verified against the system's store, or SSL_CERT_FILE."""
@@ -87,8 +85,7 @@ class Outbound:
         self._pool = httpcore2.ConnectionPool(
             ssl_context=network.tls or httpx2.create_ssl_context(),
             max_connections=POOL_SIZE,
-            max_keepalive_connections=POOL_IDLE,
-            keepalive_expiry=POOL_IDLE_S,
+            max_keepalive_connections=0,  # bytes behind an answer would be taken for the next one
             network_backend=RouteBackend(network.wire or httpcore2.SyncBackend(), clock),
         )
 
@@ -152,7 +149,7 @@ class Outbound:
 
 
 def _read(response: httpcore2.Response) -> Answer:
-    """Keep 64 KiB, read on to 1 MiB so that the connection can serve again, and hang up beyond."""
+    """Keep 64 KiB, read on to 1 MiB so that the other side ends in peace, and hang up beyond."""
     kept = bytearray()
     size_bytes = 0
     try:

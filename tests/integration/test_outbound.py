@@ -295,7 +295,7 @@ def test_a_redirect_to_a_private_address_is_refused(tmp_path: Path) -> None:
     assert "s3cret" not in found.message
 
 
-def test_a_connection_serves_again_for_the_same_name_at_the_same_address(tmp_path: Path) -> None:
+def test_each_exchange_dials_the_address_of_its_own_lookup(tmp_path: Path) -> None:
     names = FakeNames([[PUBLIC], [PUBLIC], [OTHER_PUBLIC], [OTHER_PUBLIC]])
     with Receiver(tmp_path / "ledger") as receiver:
         wire = FakeWire(receiver.port)
@@ -303,7 +303,7 @@ def test_a_connection_serves_again_for_the_same_name_at_the_same_address(tmp_pat
         for host in ("a.example", "a.example", "a.example", "b.example"):
             assert fetch(http, f"http://{host}/").status == 200
         http.close()
-    assert wire.dialled == [(PUBLIC, 80), (OTHER_PUBLIC, 80), (OTHER_PUBLIC, 80)]
+    assert wire.dialled == [(PUBLIC, 80), (PUBLIC, 80), (OTHER_PUBLIC, 80), (OTHER_PUBLIC, 80)]
 
 
 def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path) -> None:
@@ -379,3 +379,17 @@ def test_tls_verifies_the_name_of_the_url_at_the_checked_address() -> None:
     assert (wrong.code, unknown.code) == ("UNEXPECTED", "UNEXPECTED")
     assert "CERTIFICATE_VERIFY_FAILED" in wrong.message
     assert wire.dialled[0] == (PUBLIC, 443)
+
+
+def test_bytes_behind_an_answer_are_not_the_next_answer(http: Outbound) -> None:
+    def surplus(exchange: Exchange) -> None:
+        fake = HEAD + b"content-length: 4\r\n\r\nfake"
+        exchange.send(HEAD + b"content-length: 2\r\n\r\nok" + fake)
+        exchange.hang()
+
+    def failing(exchange: Exchange) -> None:
+        exchange.send(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")
+
+    with RawServer({"/surplus": surplus, "/failing": failing}) as server:
+        assert fetch(http, server.url("/surplus")).body == b"ok"
+        assert fetch(http, server.url("/failing")).status == 500
