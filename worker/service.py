@@ -24,6 +24,7 @@ GUARD_S: Final = 1.0
 WATCH_END_S: Final = 2.0
 
 log: Final = get_logger("worker")
+scheduler_log: Final = get_logger("scheduler")
 
 
 def serve(settings: Settings) -> int:
@@ -66,10 +67,10 @@ def serve_scheduler(settings: Settings) -> int:
     stop.listen()
     keys = Keys(settings.prefix, settings.events_stream)
     link = Link(open_redis(settings.redis_url), keys, SystemClock(), make_owner())
-    log.info("scheduler_started")
+    scheduler_log.info("scheduler_started")
     RetryScheduler(link, stop).run()
     link.redis.close()
-    log.info("scheduler_stopped")
+    scheduler_log.info("scheduler_stopped")
     return 0
 
 
