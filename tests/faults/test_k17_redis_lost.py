@@ -19,7 +19,8 @@ from tests.waiting import poll
 
 NOTE = {"type": "CREATE_NOTIFICATION", "config": {"title": "Order", "body": "{{ number }}"}}
 WAITING = 200
-EVENTS = 10
+EVENTS = 30
+CLAIMED_AT_MOST = 10  # a worker's first claim: its five permits, and as many in hand
 SLOW: Script = {"/one": [*[Step(after_s=3)] * 5, Step()]}
 
 
@@ -52,7 +53,7 @@ def test_runs_under_way_end_and_those_that_wait_are_found(site: Deployment, own_
     matcher = site.fleet.start("matcher")
     worker = site.fleet.start("worker")
     site.publish(EVENTS)
-    site.await_status("PENDING", EVENTS - 5)
+    site.await_status("PENDING", EVENTS - CLAIMED_AT_MOST)
     site.await_delivery("/one", 5)
     come_back_empty(own_redis)
     site.await_ended(EVENTS)
