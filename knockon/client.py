@@ -13,8 +13,10 @@ call fail within 3 seconds: each wait ends after one second, and there is one re
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from dataclasses import fields as fields_of
 from datetime import UTC, datetime
+from enum import Enum
 from itertools import islice
 from typing import Any, Final, Self, TypeVar
 
@@ -37,7 +39,11 @@ MAX_DEPTH: Final = 32
 MAX_NODES: Final = 10_000
 MAX_INT: Final = 2**63 - 1
 
+RESERVED_TYPE: Final = "automation.executed"
+RESERVED_REASON: Final = "is the engine's own; name what happened in your service"
+
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -69,7 +75,8 @@ class PublishError(Exception):
     def __init__(self, reason: str, drafts: Sequence[EventDraft]) -> None:
         """Keep the drafts; the message counts them."""
         self.drafts = tuple(drafts)
-        super().__init__(f"{len(self.drafts)} events are not confirmed: {reason}")
+        events = "1 event is" if len(self.drafts) == 1 else f"{len(self.drafts)} events are"
+        super().__init__(f"{events} not confirmed: {reason}")
 
 
 class Publisher:
@@ -187,6 +194,8 @@ def _fields(draft: EventDraft, source: str | None) -> dict[str, str]:
 def _faults(draft: EventDraft, source: str | None) -> Iterator[tuple[str, str]]:
     if not _is_text(draft.type, 100) or not _TYPE.fullmatch(draft.type):
         yield "type", "must be noun.verb in lower case, at most 100 characters"
+    if draft.type == RESERVED_TYPE:
+        yield "type", RESERVED_REASON
     if not _is_text(draft.workspace_id, 100) or not draft.workspace_id.isprintable():
         yield "workspace_id", "must be 1 to 100 printable characters"
     if not _is_text(draft.id, 200):
@@ -207,7 +216,7 @@ def _payload_faults(payload: object) -> Iterator[tuple[str, str]]:
     level: list[Any] = [payload]
     nodes = 1
     for _ in range(MAX_DEPTH):
-        values = [value for container in level for value in _values(container)]
+        values = [_written(value) for container in level for value in _values(container)]
         nodes += len(values)
         if nodes > MAX_NODES:
             yield "payload", f"must hold at most {MAX_NODES} values"
@@ -235,8 +244,17 @@ def _values(container: Mapping[str, Any] | Sequence[Any]) -> Iterable[Any]:
     return container.values() if isinstance(container, Mapping) else container
 
 
+def _written(value: object) -> object:
+    """Give what is written for a value: an enumeration's member as its value, a dataclass as its fields."""
+    while isinstance(value, Enum):
+        value = value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name, None) for each in fields_of(value)}
+    return value
+
+
 def _is_text(value: object, longest: int) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= longest
+    return isinstance(value, str) and 0 < len(value) <= longest and not _SURROGATE.search(value)
 
 
 def _is_in_bounds(value: object) -> bool:

@@ -7,14 +7,16 @@ from typing import Any, Final
 
 import orjson
 
-from knockon.client import PIPELINE_SIZE, EventDraft, Publisher
+from knockon.client import PIPELINE_SIZE, RESERVED_REASON, RESERVED_TYPE, EventDraft, Publisher
 from shared.errors import BadEvent, ConfigError
 from shared.ids import new_id
 from shared.model.event_fields import parse_instant
 from shared.model.events import decode_entry
+from shared.model.json_limits import read_object
 
 FIELDS: Final = frozenset({"type", "workspaceId", "payload", "id", "occurredAt", "source"})
 PLACE: Final = "1-1"
+SPARE: Final = 1 + len(FIELDS)  # what stands around the payload in a line
 EXAMPLE: Final = '{"orderId": 7}'
 
 
@@ -43,13 +45,13 @@ def read_event(fields: Mapping[str, Any], workspace_id: str) -> EventDraft:
     """Make a draft of one event's fields. Raises BadEvent with the field at fault, as the engine would."""
     if unknown := fields.keys() - FIELDS:
         raise BadEvent(min(unknown), f"is unknown; known are {', '.join(sorted(FIELDS))}")
-    texts = {name: fields.get(name) for name in ("type", "id", "source", "occurredAt")}
+    texts = {name: fields.get(name) for name in ("type", "workspaceId", "id", "source", "occurredAt")}
     for name, value in texts.items():
         if value is not None and not isinstance(value, str):
             raise BadEvent(name, "must be text")
     draft = EventDraft(
         type=texts["type"] or "",
-        workspace_id=str(fields.get("workspaceId", workspace_id)),
+        workspace_id=workspace_id if texts["workspaceId"] is None else texts["workspaceId"],
         payload=fields.get("payload", {}),
         id=texts["id"] or new_id(),
         occurred_at=_instant(texts["occurredAt"]),
@@ -60,31 +62,34 @@ def read_event(fields: Mapping[str, Any], workspace_id: str) -> EventDraft:
 
 
 def read_payload(text: str) -> Mapping[str, Any]:
-    """Read what a person typed as a payload. Raises ConfigError naming the option."""
+    """Read what a person typed as a payload, within the engine's limits. Raises ConfigError naming the option."""
     try:
-        return _object(text)
+        return _object("--payload", text)
     except BadEvent as error:
-        raise ConfigError(f"--payload {error.reason}; write it like {EXAMPLE}") from error
+        raise ConfigError(f"{error}; write it like {EXAMPLE}") from error
 
 
 def _drafts(batch: Iterable[tuple[int, str]], workspace_id: str) -> tuple[list[EventDraft], BadLine | None]:
     drafts: list[EventDraft] = []
     for number, line in batch:
         try:
-            drafts.append(read_event(_object(line), workspace_id))
+            drafts.append(read_event(_object("event", line, SPARE), workspace_id))
         except BadEvent as error:
             return drafts, BadLine(f"line {number}: {error.field}", error.reason)
     return drafts, None
 
 
-def _object(line: str) -> dict[str, Any]:
+def _object(field: str, text: str, spare: int = 0) -> dict[str, Any]:
+    """Read an object as the engine does, but refuse a lone surrogate, which it would have to mend."""
+    raw = text.encode(errors="surrogatepass")
+    found = read_object(field, raw, spare=spare)
+    if not found.sanitized:
+        return found.value
     try:
-        found = orjson.loads(line)
+        unmended: dict[str, Any] = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise BadEvent("event", f"is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise BadEvent("event", "must be a JSON object")
-    return found
+        raise BadEvent(field, "holds a lone surrogate, which is no text") from error
+    return unmended
 
 
 def _instant(text: str | None) -> datetime | None:
@@ -104,4 +109,8 @@ def _check(draft: EventDraft, occurred_at: str | None) -> None:
         "source": draft.source,
         "occurredAt": occurred_at,
     }
-    decode_entry(PLACE, {name.encode(): value.encode() for name, value in given.items() if value})
+    if draft.type == RESERVED_TYPE:
+        raise BadEvent("type", RESERVED_REASON)
+    decode_entry(
+        PLACE, {name.encode(): value.encode(errors="surrogatepass") for name, value in given.items() if value}
+    )

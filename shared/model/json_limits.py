@@ -37,16 +37,19 @@ class JsonObject:
     sanitized: bool
 
 
-def read_object(field: str, raw: bytes) -> JsonObject:
-    """Read one JSON object within the limits. Raises BadEvent naming `field`, and nothing else."""
+def read_object(field: str, raw: bytes, *, spare: int = 0) -> JsonObject:
+    """Read one JSON object within the limits. Raises BadEvent naming `field`, and nothing else.
+
+    An object that holds a payload among other things may have `spare` more levels and values.
+    """
     try:
         tree = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return _read_slowly(field, raw)
+        return _read_slowly(field, raw, spare)
     if type(tree) is not dict:
         raise BadEvent(field, "is not a JSON object")
     if any(escape in raw for escape in _TELLING_ESCAPES) or not _is_plain(tree, raw.count(b":")):
-        return _read_slowly(field, raw)
+        return _read_slowly(field, raw, spare)
     return JsonObject(tree, sanitized=False)
 
 
@@ -99,13 +102,13 @@ def _is_plain(tree: dict[str, Any], colons: int) -> bool:
     return False
 
 
-def _read_slowly(field: str, raw: bytes) -> JsonObject:
+def _read_slowly(field: str, raw: bytes, spare: int) -> JsonObject:
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise BadEvent(field, "is not UTF-8") from error
-    if _is_deep(text):
-        raise BadEvent(field, f"is nested more than {MAX_DEPTH} levels deep")
+    if _is_deep(text, MAX_DEPTH + spare):
+        raise BadEvent(field, f"is nested more than {MAX_DEPTH + spare} levels deep")
     try:
         tree = json.loads(
             text,
@@ -120,18 +123,18 @@ def _read_slowly(field: str, raw: bytes) -> JsonObject:
         raise BadEvent(field, str(error)) from error
     if type(tree) is not dict:
         raise BadEvent(field, "is not a JSON object")
-    if _count_nodes(tree) > MAX_NODES:
-        raise BadEvent(field, f"holds more than {MAX_NODES} values")
+    if _count_nodes(tree) > MAX_NODES + spare:
+        raise BadEvent(field, f"holds more than {MAX_NODES + spare} values")
     cleaned = clean_tree(tree)
     return JsonObject(cleaned, sanitized=cleaned != tree)
 
 
-def _is_deep(text: str) -> bool:
+def _is_deep(text: str, most: int) -> bool:
     """Measure the nesting on the text itself, before any recursive parser sees it."""
     depth = 0
     for bracket in _BRACKET.finditer(_STRING.sub("", text)):
         depth += 1 if bracket[0] in "[{" else -1
-        if depth > MAX_DEPTH:
+        if depth > most:
             return True
     return False
 

@@ -187,8 +187,8 @@ def test_publish_sends_one_event_from_arguments(knockon: Knockon, opened: Backen
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["order.placed", "--payload", "{"], 1, "--payload is not JSON"),
-        (["order.placed", "--payload", "[1]"], 1, "--payload must be a JSON object"),
+        (["order.placed", "--payload", "{"], 1, "--payload: is not JSON"),
+        (["order.placed", "--payload", "[1]"], 1, "--payload: is not a JSON object"),
         (["Order"], 1, "type: must be noun.verb"),
         ([], 2, "give a TYPE, or --file"),
         (["order.placed", "--file", "x"], 2, "give a TYPE, or --file"),

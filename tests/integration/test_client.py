@@ -8,7 +8,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -100,6 +102,19 @@ def nested(levels: int) -> dict[str, Any]:
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - refused for this very reason
 
 
+class Wide(IntEnum):
+    """A number that the engine has no room for."""
+
+    BEYOND = 2**63
+
+
+@dataclass
+class Holder:
+    """What orjson writes as an object."""
+
+    value: object
+
+
 @pytest.mark.parametrize(
     ("field", "change"),
     [
@@ -122,6 +137,12 @@ NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - refused for this very reason
         ("payload", {"payload": {"a": "é" * 131_072}}),
         ("payload", {"payload": {"a": [0] * 10_000}}),
         ("payload", {"payload": nested(33)}),
+        ("payload", {"payload": {"a": Wide.BEYOND}}),
+        ("payload", {"payload": {"a": [Holder(Wide.BEYOND)]}}),
+        ("payload", {"payload": {"a": Holder(float("inf"))}}),
+        ("type", {"type": "automation.executed"}),
+        ("id", {"id": "\ud83d"}),
+        ("source", {"source": "\ud83d"}),
     ],
 )
 def test_what_the_engine_would_refuse_is_refused_at_once(
@@ -222,6 +243,12 @@ def test_a_lost_answer_is_made_up_for_under_the_same_id(redis_url: str, redis_cl
     found = entries(redis_client)
     assert [event.key for event in found] == ["id:o-17", "id:o-17"]
     assert found[-1].entry_id == entry_id
+
+
+def test_one_event_is_counted_as_one() -> None:
+    draft = EventDraft("order.placed", "w1", {})
+    assert str(PublishError("away", [draft])) == "1 event is not confirmed: away"
+    assert str(PublishError("away", [draft, draft])) == "2 events are not confirmed: away"
 
 
 def test_what_redis_did_not_take_is_named(redis_url: str, redis_client: Redis) -> None:
