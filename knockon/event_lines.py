@@ -62,7 +62,7 @@ def read_event(fields: Mapping[str, Any], workspace_id: str) -> EventDraft:
 
 
 def read_payload(text: str) -> Mapping[str, Any]:
-    """Read what a person typed as a payload, within the engine's limits. Raises ConfigError naming the option."""
+    """Read what a person typed as a payload, as strictly as the engine. Raises ConfigError."""
     try:
         return _object("--payload", text)
     except BadEvent as error:

@@ -5,12 +5,13 @@ list of base64 pairs. An entry beyond the size that is ever taken is cut, marked
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 import orjson
+from redis.exceptions import ResponseError
 
 from shared.keys import Keys
 from shared.model.events import MAX_ENTRY_BYTES
@@ -19,6 +20,9 @@ from shared.redis_port import Entry, Fields, PipelinePort, RedisPort
 MAXLEN: Final = 100_000
 CUT_BYTES: Final = 4096
 CUT_FIELDS: Final = 32
+MAX_MOVED_FIELDS: Final = 3_900  # a script's stack holds 8,000 names and values
+
+GONE: Final = "is not there"
 
 _OWN: Final = (b"reason", b"error", b"entry", b"raw", b"cut")
 
@@ -63,18 +67,34 @@ def list_dead(client: RedisPort, keys: Keys, most: int) -> list[DeadEntry]:
     return [_shown(entry) for entry in client.xrevrange(keys.dead_stream, count=most)]
 
 
-def requeue(client: RedisPort, keys: Keys, ids: Iterable[str]) -> int:
-    """Publish dead entries anew and drop them here; give how many. What is cut or gone is left alone."""
-    return sum(_requeue_one(client, keys, dead_id) for dead_id in ids)
+def requeue(client: RedisPort, keys: Keys, ids: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Publish dead entries anew and drop them here, one by one: give each id, and why it stays, if it does.
+
+    Raises what Redis raises while it is away; the ids given before that are done.
+    """
+    for dead_id in ids:
+        yield dead_id, _requeue_one(client, keys, dead_id)
 
 
-def _requeue_one(client: RedisPort, keys: Keys, dead_id: str) -> int:
+def _requeue_one(client: RedisPort, keys: Keys, dead_id: str) -> str | None:
     found = client.xrange(keys.dead_stream, min=dead_id, max=dead_id)
-    if not found or b"cut" in found[0][1]:
-        return 0
-    flat = [part for pair in _original(found[0][1]).items() for part in pair]
-    moved: int = client.eval(_REQUEUE, 2, keys.dead_stream, keys.stream, dead_id, *flat)
-    return moved
+    if not found:
+        return GONE
+    fields = found[0][1]
+    if b"cut" in fields:
+        return "was too large to be kept whole"
+    try:
+        original = _original(fields)
+    except ValueError:
+        return "holds a field raw that cannot be read"
+    if len(original) > MAX_MOVED_FIELDS:
+        return f"has {len(original):,} fields; at most {MAX_MOVED_FIELDS:,} can be put back"
+    flat = [part for pair in original.items() for part in pair]
+    try:
+        moved: int = client.eval(_REQUEUE, 2, keys.dead_stream, keys.stream, dead_id, *flat)
+    except ResponseError as error:
+        return f"was refused by Redis: {error}"
+    return None if moved else GONE
 
 
 def _encode(burial: Burial) -> dict[str, str | bytes]:
@@ -111,14 +131,25 @@ def _is_plain(name: bytes, value: bytes) -> bool:
 
 
 def _original(fields: Fields) -> dict[bytes, bytes]:
-    pairs = orjson.loads(fields.get(b"raw", b"[]"))
-    restored = {base64.b64decode(name): base64.b64decode(value) for name, value in pairs}
+    """Give an entry's fields as they were. Raises ValueError where `raw` is not ours."""
+    try:
+        pairs = orjson.loads(fields.get(b"raw", b"[]"))
+        restored = {_unpacked(name): _unpacked(value) for name, value in pairs}
+    except (TypeError, ValueError) as error:
+        raise ValueError("raw is no list of base64 pairs") from error
     return {name: value for name, value in fields.items() if name not in _OWN} | restored
+
+
+def _unpacked(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 def _shown(entry: Entry) -> DeadEntry:
     dead_id, fields = entry
-    original = _original(fields)
+    try:
+        original = _original(fields)
+    except ValueError:
+        original = dict(fields)
     return DeadEntry(
         id=dead_id.decode(),
         entry_id=fields.get(b"entry", b"").decode(errors="replace"),

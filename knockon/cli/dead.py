@@ -35,7 +35,7 @@ class ListOptions:
 class ReplayDeadOptions:
     """Which dead letters, and where they begin."""
 
-    run_ids: Annotated[list[str] | None, typer.Argument(metavar="[RUN_ID...]", help="The runs' ids.")] = None
+    run_ids: Annotated[list[str] | None, typer.Argument(metavar="RUN_ID", help="The runs' ids.")] = None
     automation: Automation = None
     everything: Annotated[bool, typer.Option("--all", help="All of the workspace.")] = False
     from_start: FromStart = False

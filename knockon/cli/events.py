@@ -1,5 +1,7 @@
 """`knockon events`: entries of the stream that could not be taken, and a second chance for them."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final
 
@@ -7,13 +9,15 @@ import typer
 
 from knockon.cli.connections import opened_backends
 from knockon.cli.options import Limit, Output, takes
-from knockon.cli.output import Form, print_json, print_line, print_table, show_json
+from knockon.cli.output import Form, print_error, print_json, print_line, print_table, show_json
 from shared.dead_stream import MAXLEN, list_dead, requeue
-from shared.errors import NotFound
+from shared.process import FAILED
 
 group = typer.Typer(help="Events that could not be taken.", no_args_is_help=True)
 
 SHOWN_CHARS: Final = 120
+
+_ID: Final = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,9 @@ class DeadOptions:
 class RequeueOptions:
     """Which dead entries go back."""
 
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID...]", help="Ids that `events dead` shows.")
-    ] = None
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids that `events dead` shows.")] = (
+        None
+    )
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False
     output: Output = Form.TABLE
 
@@ -61,18 +65,33 @@ def put_back(options: RequeueOptions) -> None:
     """Put dead events back on the stream, as new entries with their old fields."""
     if bool(options.ids) == options.everything:
         raise typer.BadParameter("give ids, or --all")
-    with opened_backends() as backends:
-        if options.everything:
-            ids = [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
-        else:
-            ids = options.ids or []
-        moved = requeue(backends.redis, backends.keys, ids)
-    if options.ids and not moved:
-        raise NotFound("none of these is there, or each was too large to be kept whole")
-    if options.output is Form.JSON:
-        print_json({"requeued": moved})
+    for given in options.ids or []:
+        if not _ID.fullmatch(given):
+            raise typer.BadParameter(f"{given!r} is no id of an entry; they look like 1700000000000-0")
+    left: dict[str, str] = {}
+    ids: list[str] = []
+    moved = 0
+    try:
+        with opened_backends() as backends:
+            ids = options.ids or [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
+            for dead_id, reason in requeue(backends.redis, backends.keys, ids):
+                moved += reason is None
+                if reason is not None:
+                    left[dead_id] = reason
+                    print_error(f"{dead_id} {reason}")
+    finally:
+        if ids or options.everything:
+            _print_moved(moved, len(ids), left, options.output)
+    if left:
+        raise typer.Exit(FAILED)
+
+
+def _print_moved(moved: int, asked: int, left: Mapping[str, str], output: Form) -> None:
+    if output is Form.JSON:
+        print_json({"requeued": moved, "left": left})
         return
-    print_line(f"{moved} of {len(ids)} are on the stream again")
+    are = "is" if moved == 1 else "are"
+    print_line(f"{moved} of {asked} {are} on the stream again")
 
 
 def _cut(text: str) -> str:

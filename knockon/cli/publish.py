@@ -26,7 +26,7 @@ class PublishOptions:
     """One event, or a file of them."""
 
     type: Annotated[
-        str | None, typer.Argument(metavar="[TYPE]", help="What happened, like order.placed.")
+        str | None, typer.Argument(metavar="TYPE", help="What happened, like order.placed.")
     ] = None
     payload: Annotated[str | None, typer.Option(help="The payload, a JSON object.")] = None
     id: Annotated[str | None, typer.Option(help="Your id of the event; a second publish starts nothing.")] = (

@@ -30,7 +30,7 @@ group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=
 LOG_LINES: Final = 500
 AT_ONCE: Final = 1000
 
-RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The runs' ids.")]
+RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID", help="The runs' ids.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run's id.")]
 FromStart = Annotated[
     bool, typer.Option("--from-start", help="Repeat all actions, those that succeeded too.")

@@ -106,7 +106,7 @@ def test_an_entry_that_is_given_up_can_be_put_back(opened: Opener, redis_client:
     assert dead.entry_id == entry_id.decode()
     assert "was handed out" in dead.reason
     assert site.runs() == []
-    assert requeue(site.backends.redis, KEYS, [dead.id]) == 1
+    assert list(requeue(site.backends.redis, KEYS, [dead.id])) == [(dead.id, None)]
     site.await_ended(1)
     check_account(site)
     assert site.statuses() == ["SUCCEEDED"]

@@ -240,10 +240,35 @@ def test_dead_events_are_listed_and_put_back(knockon: Knockon, opened: Backends)
     dead_id = opened.redis.xadd("factory:events:dead", fields).decode()
     assert "workspaceId: is missing" in knockon("events", "dead").stdout
     assert document(knockon("events", "dead", "-o", "json"))[0]["id"] == dead_id
-    assert "1 of 1 are on the stream again" in knockon("events", "requeue", dead_id).stdout
-    assert "none of these" in knockon("events", "requeue", dead_id, code=1).stderr
+    assert "1 of 1 is on the stream again" in knockon("events", "requeue", dead_id).stdout
+    again = knockon("events", "requeue", dead_id, code=1)
+    assert (again.stdout, again.stderr) == (
+        "0 of 1 are on the stream again\n",
+        f"error: {dead_id} is not there\n",
+    )
     knockon("events", "requeue", code=2)
     assert opened.redis.xlen("factory:events") == 1
+
+
+def test_one_dead_event_that_cannot_be_put_back_does_not_hold_up_the_others(
+    knockon: Knockon, opened: Backends
+) -> None:
+    wide = {"type": "order.placed", **{f"f{number}": "" for number in range(20_000)}}
+    ids = [
+        opened.redis.xadd("factory:events:dead", fields).decode()
+        for fields in ({"type": "order.placed"}, wide, {"type": "order.placed"})
+    ]
+    done = knockon("events", "requeue", "--all", "-o", "json", code=1)
+    assert document(done)["requeued"] == 2
+    assert list(document(done)["left"]) == [ids[1]]
+    assert f"error: {ids[1]} has 20,001 fields" in done.stderr
+    assert "0 of 1 are" in knockon("events", "requeue", "--all", code=1).stdout
+
+
+@pytest.mark.parametrize("given", ["nope", "-", "+", "5", "(5-1", "1-1 "])
+def test_what_is_no_id_of_an_entry_is_refused_before_redis_is_asked(knockon: Knockon, given: str) -> None:
+    said = knockon("events", "requeue", "--", given, code=2, REDIS_URL="redis://127.0.0.1:1/0")
+    assert "is no id of an entry" in said.stderr
 
 
 def test_the_doctor_finds_what_is_wrong(knockon: Knockon, opened: Backends, redis_client: Redis) -> None:

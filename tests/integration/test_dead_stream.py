@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.dead_stream import Burial, bury, list_dead, requeue
+from shared.dead_stream import GONE, MAX_MOVED_FIELDS, Burial, bury, list_dead, requeue
 from shared.keys import Keys
 from shared.redis_port import open_redis
 
@@ -26,6 +26,13 @@ def buried(client: Any, *fields: dict[bytes, bytes]) -> list[str]:
     return [entry_id.decode() for entry_id, _ in client.xrange(KEYS.dead_stream)]
 
 
+def left(client: Any, ids: list[str]) -> list[str | None]:
+    """Put entries back; give why each is left."""
+    found = dict(requeue(client, KEYS, ids))
+    assert list(found) == ids
+    return list(found.values())
+
+
 ORIGINALS: list[dict[bytes, bytes]] = [
     {b"type": b"order.placed", b"payload": b'{"a": 1}'},
     {b"type": b"order.placed", b"payload": b"\x00\xff\xfe"},
@@ -37,14 +44,14 @@ ORIGINALS: list[dict[bytes, bytes]] = [
 @pytest.mark.parametrize("original", ORIGINALS)
 def test_an_entry_is_put_back_as_it_was(client: Any, original: dict[bytes, bytes]) -> None:
     ids = buried(client, original)
-    assert requeue(client, KEYS, ids) == 1
+    assert left(client, ids) == [None]
     assert [fields for _, fields in client.xrange(KEYS.stream)] == [original]
     assert client.xlen(KEYS.dead_stream) == 0
 
 
 def test_the_second_of_two_puts_nothing_back(client: Any) -> None:
     ids = buried(client, ORIGINALS[0])
-    assert [requeue(client, KEYS, ids), requeue(client, KEYS, ids)] == [1, 0]
+    assert [left(client, ids), left(client, ids)] == [[None], [GONE]]
     assert client.xlen(KEYS.stream) == 1
 
 
@@ -69,5 +76,27 @@ def test_an_entry_beyond_the_largest_is_cut_and_stays(client: Any) -> None:
     (dead,) = list_dead(client, KEYS, 10)
     assert dead.is_cut
     assert len(dead.fields["payload"]) == 4096
-    assert requeue(client, KEYS, ids) == 0
+    assert left(client, ids) == ["was too large to be kept whole"]
     assert client.xlen(KEYS.dead_stream) == 1
+
+
+def test_what_cannot_be_put_back_stays_and_holds_up_nothing(client: Any) -> None:
+    many = {b"f%d" % number: b"" for number in range(20_000)}
+    most = {b"f%d" % number: b"" for number in range(MAX_MOVED_FIELDS)}
+    ids = buried(client, ORIGINALS[0], many, most)
+    ids.append(client.xadd(KEYS.dead_stream, {"raw": "no list"}).decode())
+    ids.append(client.xadd(KEYS.dead_stream, {"raw": '[["!", "?"]]'}).decode())
+    ids.append(client.xadd(KEYS.dead_stream, {"raw": "[7]"}).decode())
+    reasons = left(client, ids)
+    assert reasons[0] is None
+    assert "20,000 fields" in str(reasons[1])
+    assert reasons[2] is None
+    assert reasons[3:] == ["holds a field raw that cannot be read"] * 3
+    assert client.xlen(KEYS.stream) == 2
+    assert [each.id for each in list_dead(client, KEYS, 10)] == [*ids[:2:-1], ids[1]]
+
+
+def test_what_redis_refuses_is_told_for_each(client: Any) -> None:
+    ids = buried(client, ORIGINALS[0], ORIGINALS[1])
+    client.set(KEYS.stream, "no stream")
+    assert [str(reason).startswith("was refused by Redis: ") for reason in left(client, ids)] == [True, True]

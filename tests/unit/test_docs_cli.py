@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from knockon.cli.app import make_app
 from tests.pages import names, page
@@ -42,7 +43,7 @@ def wanted(command: Any) -> set[str]:
 
 def argument_name(parameter: Any) -> str:
     plain: str = parameter.metavar or parameter.name
-    return plain.strip("[]{}").upper()
+    return plain.upper() + ("..." if parameter.nargs != 1 else "")
 
 
 def test_every_command_has_a_section_and_no_other() -> None:
@@ -53,6 +54,13 @@ def test_every_command_has_a_section_and_no_other() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_and_option_is_told(name: str) -> None:
     assert documented(name).keys() == wanted(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_usage_brackets_what_may_be_left_out_once(name: str) -> None:
+    usage = CliRunner().invoke(make_app(), [*name.split()[1:], "--help"]).output.split("\n\n")[0]
+    assert "[[" not in usage
+    assert "......" not in usage.replace("]...", "...")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
