@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection, text
 
-from shared.db.tables import METADATA
+from shared.db.schema import METADATA
 
 ONE_AT_A_TIME = 4_207_301
 

@@ -3,10 +3,13 @@
 A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
 """
 
+from base64 import b64decode
 from collections.abc import Mapping
+from email.utils import parseaddr
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -19,6 +22,7 @@ from shared.signing import read_keys
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
 DAY_S: Final = 86_400
+SECRETS_KEY_BYTES: Final = 32
 SHOWN_CHARS: Final = 40
 
 
@@ -28,6 +32,14 @@ class LogFormat(StrEnum):
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
+
+
+class SmtpTls(StrEnum):
+    """How a mail server is spoken to: STARTTLS first of all, TLS from the start, or in the clear."""
+
+    STARTTLS = "starttls"
+    TLS = "tls"
+    NONE = "none"
 
 
 class LogLevel(StrEnum):
@@ -65,6 +77,30 @@ def _check_signing_secret(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _check_secrets_key(secret: SecretStr) -> SecretStr:
+    try:
+        is_long_enough = len(b64decode(secret.get_secret_value(), validate=True)) == SECRETS_KEY_BYTES
+    except ValueError:
+        is_long_enough = False
+    if not is_long_enough:
+        raise ValueError(f"must be {SECRETS_KEY_BYTES} bytes in base64")
+    return secret
+
+
+def _check_mail_address(text: str) -> str:
+    local, at, domain = parseaddr(text)[1].rpartition("@")
+    if not (local and at and domain):
+        raise ValueError("must be a mail address, with a name before it or without")
+    return text
+
+
+def _check_http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must be an http or https URL")
+    return text.rstrip("/")
+
+
 def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
@@ -73,6 +109,9 @@ Seconds = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
 RedisUrl = Annotated[str, AfterValidator(_check_redis_url)]
 DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
 SigningSecret = Annotated[SecretStr, AfterValidator(_check_signing_secret)]
+SecretsKey = Annotated[SecretStr, AfterValidator(_check_secrets_key)]
+MailAddress = Annotated[str, AfterValidator(_check_mail_address)]
+HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]+$", max_length=128)]
 KeyPrefix = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]*$", max_length=64)]
@@ -113,8 +152,23 @@ class Settings(BaseSettings):
     shutdown_grace_s: Seconds = 25.0
     retention_days: int = Field(default=30, ge=2, le=36_500)
 
+    timers_interval_s: Seconds = 1.0
+    schedule_catchup_s: Annotated[float, Field(ge=0, le=30 * DAY_S, allow_inf_nan=False)] = 3_600.0
+
     webhook_allow_private: bool = False
     webhook_secret: SigningSecret | None = None
+    secrets_key: SecretsKey | None = None
+
+    smtp_host: str | None = None
+    smtp_port: int = Field(default=587, ge=1, le=65_535)
+    smtp_user: str | None = None
+    smtp_password: SecretStr | None = None
+    smtp_from: MailAddress | None = None
+    smtp_tls: Annotated[SmtpTls, BeforeValidator(_lower)] = SmtpTls.STARTTLS
+
+    ai_base_url: HttpUrl | None = None
+    ai_api_key: SecretStr | None = None
+    ai_model: str | None = None
 
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.AUTO
@@ -123,6 +177,14 @@ class Settings(BaseSettings):
     def _renews_in_time(self) -> Self:
         if self.lease_renew_s * 2 > self.run_lease_s:
             raise ValueError("RUN_LEASE_S: must be at least twice LEASE_RENEW_S")
+        return self
+
+    @model_validator(mode="after")
+    def _mail_has_a_sender(self) -> Self:
+        if self.smtp_host and not self.smtp_from:
+            raise ValueError("SMTP_FROM: is needed with SMTP_HOST: the address that mail comes from")
+        if bool(self.smtp_user) != bool(self.smtp_password):
+            raise ValueError("SMTP_USER: and SMTP_PASSWORD go together")
         return self
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:

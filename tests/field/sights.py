@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from shared.db.tables import METADATA
+from shared.db.schema import METADATA
 from shared.model.events import Event, decode_entry
 from tests.rooms import Room, tree
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from shared.db.log_reads import LogQuery, newest_logs, run_log
 from shared.db.reads import RunQuery, list_runs, read_run
-from shared.db.tables import METADATA
+from shared.db.schema import METADATA
 from shared.dead_stream import list_dead
 from shared.errors import NotFound
 from shared.services.automations import activate, delete, pause

@@ -17,7 +17,7 @@ from sqlalchemy import inspect
 from shared.db.engine import Database, open_database
 from shared.db.migrating import migrate, missing_migrations
 from shared.db.people import insert_workspace, workspace_name
-from shared.db.tables import METADATA
+from shared.db.schema import METADATA
 from tests.runs import NOW
 from tests.servers import Postgres
 

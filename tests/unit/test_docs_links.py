@@ -9,7 +9,18 @@ from tests.pages import DOCS, ROOT, Page, all_pages, page
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SECTION = re.compile(r"`(docs/[\w./-]+\.md)`, \"([^\"]+)\"")
-CODE = ("shared", "matcher", "pipeline", "executors", "watchdog", "worker", "knockon", "migrations", "tools")
+CODE = (
+    "shared",
+    "matcher",
+    "pipeline",
+    "executors",
+    "timers",
+    "watchdog",
+    "worker",
+    "knockon",
+    "migrations",
+    "tools",
+)
 
 
 @pytest.mark.parametrize("source", all_pages(), ids=lambda each: each.path.relative_to(ROOT).as_posix())
