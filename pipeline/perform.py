@@ -1,10 +1,11 @@
 """One action: rendered, carried out, judged. Never raises for what the action did."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from executors.classify import classify_error
@@ -12,17 +13,24 @@ from executors.contract import ActionResult, RunContext
 from executors.deadline import Deadline
 from executors.registry import executor_for
 from pipeline.drive import ActionFailed, Performed, Step
+from pipeline.hidden import hider_of, masked_error
 from pipeline.parts import Parts
 from shared.db.engine import is_outage
 from shared.db.subjects import find_subject
 from shared.errors import RetryableError
 from shared.faults import FaultPoint, passed
+from shared.hiding import Hider
 from shared.logs import get_logger
 from shared.model.runs import ActionDone, LogLine
 from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
 from shared.model.subjects import data, subject_of
+from shared.rules.secret_names import ROOT
+from shared.services.secrets import open_secrets
+
+T = TypeVar("T")
 
 SQL_AWAY: Final = "DB_TRANSIENT_08006"
+NOTHING_HIDDEN: Final = Hider(())
 
 log = get_logger("pipeline")
 
@@ -34,30 +42,39 @@ class Performer:
     parts: Parts
 
     def perform(self, step: Step, scope: Mapping[str, Any], deadline: Deadline) -> Performed:
-        """Render an action's configuration and hand it to its executor."""
+        """Render an action's configuration and hand it to its executor.
+
+        What it asked for of the secret store, and what its config hides, is masked in all that comes of it,
+        here, before anything is recorded or logged (docs/security.md, "Secret store").
+        """
         started_at = self.parts.clock.now()
         lines: tuple[LogLine, ...] = ()
+        hider = NOTHING_HIDDEN
         try:
-            rendered = step.action.template.render({**scope, **self._subject(step)})
+            secrets = self._secrets(step)
+            hider = hider_of(secrets, None)
+            rendered = step.action.template.render({**scope, **self._subject(step), **_named(secrets)})
+            hider = hider_of(secrets, rendered.config)
             if rendered.missing:
-                lines = (
-                    step.line("renders undefined", started_at, {"names": list(rendered.missing)}, "warning"),
-                )
+                names = {"names": hider.tree(list(rendered.missing))}
+                lines = (step.line("renders undefined", started_at, names, "warning"),)
             executor = executor_for(step.action.type, self.parts.executors)
             passed(FaultPoint.ACTION_BEFORE_EFFECT)
             result = executor(rendered.config, self._context(step, deadline))
             passed(FaultPoint.ACTION_AFTER_EFFECT)
         except Exception as error:  # the one place where any error of an action is judged
             found = classify_error(error, deadline)
-            log.debug("action_failed", run_id=step.run.claim.run_id, code=found.code, exc_info=error)
-            return Performed(ActionFailed(found), lines)
-        return Performed(self._done(step, result, started_at), lines)
+            shown = masked_error(error, hider)
+            log.debug("action_failed", run_id=step.run.claim.run_id, code=found.code, exc_info=shown)
+            return Performed(ActionFailed(replace(found, message=hider.text(found.message))), lines)
+        return Performed(self._done(step, result, started_at, hider), lines)
 
-    def _done(self, step: Step, result: ActionResult, started_at: datetime) -> ActionDone:
+    def _done(self, step: Step, result: ActionResult, started_at: datetime, hider: Hider) -> ActionDone:
+        shown = cut_for_show(hider.tree(result.output), OUTPUT_SHOWN_BYTES)
         return ActionDone(
             position=step.action.position,
             type=step.action.type,
-            output=cut_for_show(result.output, OUTPUT_SHOWN_BYTES),
+            output=hider.tree(shown),  # once more: what is no JSON became text only now
             effects=result.effects,
             started_at=started_at,
             ended_at=self.parts.clock.now(),
@@ -72,6 +89,7 @@ class Performer:
             automation_id=step.plan.automation_id,
             automation_name=step.plan.name,
             event=step.flat,
+            subject=subject_of(step.event),
             entry_id=step.event.entry_id,
             occurred_at=step.event.occurred_at,
             deadline=deadline,
@@ -84,11 +102,29 @@ class Performer:
         ref = subject_of(step.event) if step.plan.reads_subject else None
         if ref is None:
             return {}
+        row = self._read(
+            "the subject", lambda conn: find_subject(conn, step.run.workspace_id, ref.type, ref.id)
+        )
+        return {} if row is None else {"subject": {**data(row), "type": ref.type, "id": ref.id}}
+
+    def _secrets(self, step: Step) -> Mapping[str, str]:
+        """Open the secrets that the action's templates ask for, anew for each attempt."""
+        names = step.action.secrets
+        if not names:
+            return {}
+        settings, workspace_id = self.parts.settings, step.run.workspace_id
+        return self._read("a secret", lambda conn: open_secrets(conn, settings, workspace_id, names))
+
+    def _read(self, what: str, work: Callable[[Connection], T]) -> T:
+        """Read rows for the action. Raises RetryableError while SQL is away."""
         try:
             with self.parts.database.read() as conn:
-                row = find_subject(conn, step.run.workspace_id, ref.type, ref.id)
+                return work(conn)
         except DBAPIError as error:
             if is_outage(error):
-                raise RetryableError(SQL_AWAY, "the subject could not be read: SQL is away") from error
+                raise RetryableError(SQL_AWAY, f"{what} could not be read: SQL is away") from error
             raise
-        return {} if row is None else {"subject": {**data(row), "type": ref.type, "id": ref.id}}
+
+
+def _named(secrets: Mapping[str, str]) -> Mapping[str, Any]:
+    return {ROOT: secrets} if secrets else {}

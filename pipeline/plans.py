@@ -18,6 +18,7 @@ from shared.model.statuses import AutomationStatus
 from shared.model.templated import walk_texts
 from shared.rules.conditions import compile_conditions
 from shared.rules.rendering import ConfigTemplate, prepare_config
+from shared.rules.secret_names import secret_names
 from shared.rules.templates import has_template
 from shared.settings import Settings
 
@@ -26,7 +27,10 @@ KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
-    """One action of a plan. `position` counts from 1; `retries` caps the attempts after the first."""
+    """One action of a plan. `position` counts from 1; `retries` caps the attempts after the first.
+
+    `secrets` are the names of those that its templates ask for.
+    """
 
     position: int
     type: str
@@ -34,6 +38,7 @@ class PlannedAction:
     template: ConfigTemplate[ActionConfig]
     retries: int
     timeout: timedelta
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ class Plans:
                 template=prepare_config(action.config),
                 retries=self._retries if action.retries is None else action.retries,
                 timeout=timedelta(milliseconds=action.timeout_ms) if action.timeout_ms else self._timeout,
+                secrets=_secrets_of(action.config),
             )
             for position, action in enumerate(definition.actions, start=1)
         )
@@ -122,6 +128,10 @@ class Plans:
 def _reads_subject(actions: Any) -> bool:
     """Tell whether a template may ask for the subject; one that only seems to costs a read."""
     return any(has_template(text) and "subject" in text for _, text in walk_texts(actions))
+
+
+def _secrets_of(config: ActionConfig) -> tuple[str, ...]:
+    return secret_names(text for _, text in walk_texts(config.model_dump(mode="json")))
 
 
 def _empty(automation_id: str, name: str, state: AutomationState, fault: str | None) -> Plan:

@@ -3,7 +3,6 @@
 A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
 """
 
-from base64 import b64decode
 from collections.abc import Mapping
 from email.utils import parseaddr
 from enum import StrEnum
@@ -17,12 +16,12 @@ from pydantic_settings import SettingsError as SourceError
 
 from shared.errors import SettingsError
 from shared.masking import MASK, mask_userinfo
+from shared.sealing import read_seal_keys
 from shared.signing import read_keys
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
 DAY_S: Final = 86_400
-SECRETS_KEY_BYTES: Final = 32
 SHOWN_CHARS: Final = 40
 
 
@@ -78,12 +77,7 @@ def _check_signing_secret(secret: SecretStr) -> SecretStr:
 
 
 def _check_secrets_key(secret: SecretStr) -> SecretStr:
-    try:
-        is_long_enough = len(b64decode(secret.get_secret_value(), validate=True)) == SECRETS_KEY_BYTES
-    except ValueError:
-        is_long_enough = False
-    if not is_long_enough:
-        raise ValueError(f"must be {SECRETS_KEY_BYTES} bytes in base64")
+    read_seal_keys(secret.get_secret_value())
     return secret
 
 
@@ -218,7 +212,7 @@ def _tell(fault: Mapping[str, Any]) -> str:
 
 
 def _shown(name: str, value: object) -> str:
-    if name.lower().endswith(("_url", "_secret")):
+    if name.lower().endswith(("_url", "_secret", "_key")):
         return MASK
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

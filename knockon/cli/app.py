@@ -29,6 +29,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "dead": "dead",
         "events": "events",
         "keys": "keys",
+        "secrets": "secrets",
     }
 )
 

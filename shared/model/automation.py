@@ -27,6 +27,7 @@ from shared.model.triggers import DATABASE_TRIGGERS, EVENTLESS_TRIGGERS, MESSAGE
 from shared.model.yaml_text import read_yaml
 from shared.rules.condition_checks import GROUPS
 from shared.rules.conditions import check_conditions
+from shared.rules.secret_names import check_secrets, check_without_secrets
 from shared.rules.templates import check_template
 
 MAX_ACTIONS: Final = 50
@@ -203,8 +204,9 @@ def _trigger(info: ValidationInfo) -> Trigger | None:
 def _template_faults(config: ActionConfig) -> Iterator[Fault]:
     given = config.model_dump(mode="json")
     rendered = {key: value for key, value in given.items() if key not in config.template_free}
+    check_asking = check_secrets if config.takes_secrets else check_without_secrets
     for path, text in walk_texts(rendered):
-        said = check_template(text)
+        said = check_template(text) or check_asking(text)
         if said is not None:
             yield Fault(path, said)
 

@@ -8,6 +8,7 @@ from typing import Final
 from shared.errors import Fault
 from shared.rules.comparing import Reading
 from shared.rules.operators import MAX_PATTERN_CHARS, OPERATORS, BadPattern, Operator, Shape, compile_pattern
+from shared.rules.secret_names import check_without_secrets
 from shared.rules.templates import check_template, has_template
 from shared.rules.values import Kind, is_number, read_moment, read_number, read_stretch, read_text
 
@@ -122,7 +123,7 @@ def _value_fault(leaf: Mapping[str, object], operator: Operator) -> str | None:
             None if read_stretch(value) else "must be a stretch of time such as 90m, 2h or 7d (s, m, h, d, w)"
         )
     if isinstance(value, str) and has_template(value):
-        return check_template(value)
+        return check_template(value) or check_without_secrets(value)
     return _SHAPE_FAULTS[operator.shape](value, kind) or _json_fault(value)
 
 
@@ -222,7 +223,7 @@ def is_templated(value: object) -> bool:
 
 def _scalar_fault(value: object) -> str | None:
     if isinstance(value, str) and has_template(value):
-        return check_template(value)
+        return check_template(value) or check_without_secrets(value)
     is_json = value is None or isinstance(value, str | bool | int | Mapping | list)
     is_finite = isinstance(value, float) and math.isfinite(value)
     return None if is_json or is_finite else "must be a JSON value; numbers must be finite"

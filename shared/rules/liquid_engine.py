@@ -7,7 +7,7 @@ from typing import Final, TextIO
 from liquid import Environment, RenderContext, Undefined
 from liquid.ast import Node
 from liquid.builtin import content, illegal, output
-from liquid.builtin.expressions import Filter, FilteredExpression
+from liquid.builtin.expressions import Filter, FilteredExpression, Path
 from liquid.builtin.expressions.primitive import IntegerLiteral, RangeLiteral
 from liquid.builtin.tags import (
     assign_tag,
@@ -126,6 +126,13 @@ def put_out(value: object) -> object:
     if isinstance(value, for_tag.ForLoop):
         raise LiquidTypeError("a loop itself cannot be written", token=None)
     return None if isinstance(value, Undefined) else value
+
+
+def paths_in(template: BoundTemplate) -> Iterator[tuple[object, ...]]:
+    """Give every path that a template may follow; a step that it computes stands as None."""
+    for expression in _all_expressions(template):
+        if isinstance(expression, Path):
+            yield tuple(step if isinstance(step, str | int) else None for step in expression.path)
 
 
 def parse_template(text: str) -> BoundTemplate:

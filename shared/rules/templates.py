@@ -6,7 +6,7 @@ Names are the scope's keys; a path may index lists (`items.0.name`) and objects 
 case, comment, for, if, unless.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -19,7 +19,7 @@ from liquid.template import BoundTemplate
 
 from shared.errors import FatalError
 from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, SandboxContext, Sink
-from shared.rules.liquid_engine import parse_template, put_out
+from shared.rules.liquid_engine import parse_template, paths_in, put_out
 from shared.rules.plain_text import as_text
 
 TEMPLATE_ERROR: Final = "TEMPLATE_ERROR"
@@ -69,6 +69,15 @@ def check_template(text: str) -> str | None:
     except LiquidError as error:
         return _where_and_what(error)
     return None
+
+
+def template_paths(text: str) -> Iterator[tuple[object, ...]]:
+    """Give every path that a text may follow, a computed step as None; none for what is no template."""
+    if has_template(text):
+        try:
+            yield from paths_in(_compile(text).template)
+        except LiquidError:
+            return
 
 
 def render_text(template: str, scope: Mapping[str, object], budget: Budget | None = None) -> Rendered:

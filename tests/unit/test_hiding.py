@@ -1,0 +1,77 @@
+"""What is hidden: a value in every spelling in which it may come back, and nothing else."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from shared.hiding import Hider
+
+VALUE = 'tok-7Q/a b"+é'
+HIDER = Hider([VALUE])
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        VALUE,
+        quote(VALUE),
+        quote(VALUE, safe=""),
+        quote_plus(VALUE),
+        json.dumps(VALUE)[1:-1],
+        json.dumps(VALUE, ensure_ascii=False)[1:-1],
+        repr(VALUE)[1:-1],
+        VALUE.replace('"', "&quot;"),
+        base64.b64encode(VALUE.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(VALUE.encode()).decode().rstrip("="),
+    ],
+)
+def test_each_spelling_is_replaced(spelled: str) -> None:
+    assert HIDER.text(f"before {spelled} after") == "before *** after"
+
+
+@pytest.mark.parametrize("before", ["", "u", "us", "user"])
+def test_base64_of_a_longer_text_shows_none_of_it(before: str) -> None:
+    value = "opensesame-opensesame"
+    coded = base64.b64encode(f"{before}:{value}:x".encode()).decode()
+    shown = Hider([value]).text(coded)
+    assert "***" in shown
+    assert len(shown) < len(coded) - len(value)
+
+
+def test_a_text_that_was_cut_within_a_value_shows_no_part_of_it() -> None:
+    hider = Hider(["opensesame-0123456789"])
+    assert hider.text("x opensesame-01234") == "x ***"
+    assert hider.text("they said open") == "they said open"
+
+
+def test_a_tree_is_replaced_leaf_by_leaf_and_key_by_key() -> None:
+    tree = {"a": ["tok-7Q", 1, None, {"tok-7Q": True}], "status": 401}
+    assert Hider(["tok-7Q"]).tree(tree) == {"a": ["***", 1, None, {"***": True}], "status": 401}
+
+
+def test_the_longest_of_two_values_goes_first() -> None:
+    assert Hider(["abcd", "abcdefgh"]).text("abcdefgh abcd") == "*** ***"
+
+
+def test_values_of_fewer_than_four_characters_hide_nothing() -> None:
+    hider = Hider(["pw", "123", ""])
+    assert not hider.hides()
+    assert hider.text("pw 123") == "pw 123"
+    assert hider.tree({"a": "pw"}) == {"a": "pw"}
+
+
+def test_each_line_of_a_long_value_is_hidden() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n"
+    assert Hider([key]).text("said: MIIEvQIBADAN") == "said: ***"
+    assert Hider([key]).text(json.dumps({"k": key})) == '{"k": "***"}'
+
+
+def test_the_path_of_a_secret_url_is_hidden_too() -> None:
+    hider = Hider(["https://hooks.example/services/T0/B0/xyz"])
+    assert hider.text("POST https://hooks.example/services/T0/B0/xyz answered 404") == "POST *** answered 404"
+    assert hider.tree({"host": "hooks.example", "path": "/services/T0/B0/xyz"}) == {
+        "host": "hooks.example",
+        "path": "/***",
+    }
