@@ -13,13 +13,17 @@ from executors.deadline import Deadline
 from executors.outbound import Outbound
 from shared.model.actions import ActionConfig
 from shared.model.effects import Effect
+from shared.model.subjects import SubjectRef
 
 __all__ = ["ActionResult", "Deadline", "Executor", "RunContext"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What an action may know of its run. `position` and `attempt` count from 1; `event` is flattened."""
+    """What an action may know of its run. `position` and `attempt` count from 1; `event` is flattened.
+
+    `subject` is what the event is about, if it is about anything.
+    """
 
     run_id: str
     position: int
@@ -28,6 +32,7 @@ class RunContext:
     automation_id: str
     automation_name: str
     event: Mapping[str, Any]
+    subject: SubjectRef | None
     entry_id: str
     occurred_at: datetime
     deadline: Deadline

@@ -4,19 +4,33 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from executors.add_comment import add_comment
+from executors.change_labels import add_label, remove_label
 from executors.contract import ActionResult, Executor, RunContext
 from executors.create_notification import create_notification
+from executors.create_page import create_page
 from executors.create_record import create_record
 from executors.emit_event import emit_event
+from executors.send_message import send_message
 from executors.send_webhook import send_webhook
+from executors.set_conversation import assign, resolve, set_status, snooze
 from executors.update_record import update_record
 from shared.errors import FatalError
 from shared.model.actions import (
     ActionConfig,
+    AddComment,
+    AddLabel,
+    Assign,
     CreateNotification,
+    CreatePage,
     CreateRecord,
     EmitEvent,
+    RemoveLabel,
+    Resolve,
+    SendMessage,
     SendWebhook,
+    SetStatus,
+    Snooze,
     UpdateRecord,
 )
 
@@ -36,11 +50,20 @@ def taking(model: type[Config], execute: Callable[[Config, RunContext], ActionRe
 
 EXECUTORS: Final[Mapping[str, Executor]] = MappingProxyType(
     {
+        "CREATE_RECORD": taking(CreateRecord, create_record),
+        "UPDATE_RECORD": taking(UpdateRecord, update_record),
+        "CREATE_PAGE": taking(CreatePage, create_page),
+        "ADD_COMMENT": taking(AddComment, add_comment),
         "SEND_WEBHOOK": taking(SendWebhook, send_webhook),
         "CREATE_NOTIFICATION": taking(CreateNotification, create_notification),
-        "UPDATE_RECORD": taking(UpdateRecord, update_record),
-        "CREATE_RECORD": taking(CreateRecord, create_record),
         "EMIT_EVENT": taking(EmitEvent, emit_event),
+        "ADD_LABEL": taking(AddLabel, add_label),
+        "REMOVE_LABEL": taking(RemoveLabel, remove_label),
+        "SEND_MESSAGE": taking(SendMessage, send_message),
+        "ASSIGN": taking(Assign, assign),
+        "SET_STATUS": taking(SetStatus, set_status),
+        "SNOOZE": taking(Snooze, snooze),
+        "RESOLVE": taking(Resolve, resolve),
     }
 )
 

@@ -27,6 +27,7 @@ from shared.dead_stream import Burial, bury
 from shared.faults import FaultPoint, passed
 from shared.keys import GROUP
 from shared.logs import get_logger
+from shared.model.messages import message_of
 from shared.model.runs import NewRun
 from shared.model.sizes import cut_text
 from shared.model.subjects import project
@@ -96,7 +97,8 @@ class Intake:
         passed(FaultPoint.MATCH_AFTER_DEDUPE)
         runs = self._make_runs(matches, now)
         changes = [change for change in map(project, decoded.events) if change is not None]
-        written = self._write(Draft(changes, runs, doubted), now)
+        messages = [message for message in map(message_of, decoded.events) if message is not None]
+        written = self._write(Draft(changes, runs, doubted, messages), now)
         self._backlog.add(run.workspace_id for run in runs if run.id in written.new)
         settled = settle(runs, written, tally)
         self._hand_on(decoded, settled, tally, now)

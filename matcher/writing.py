@@ -6,10 +6,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from shared.db.messages import insert_messages
 from shared.db.rescue import touch_waiting
 from shared.db.runs_new import find_runs, insert_runs
 from shared.db.subjects import SubjectChange, project_changes
 from shared.faults import FaultPoint, passed
+from shared.model.messages import Message
 from shared.model.moves import RunStatus
 from shared.model.runs import ExistingRun, NewRun, QueueKind, RunSource
 
@@ -23,6 +25,7 @@ class Draft:
     changes: Sequence[SubjectChange]
     runs: Sequence[NewRun]
     doubted: frozenset[str]
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,12 @@ class Written:
 
 
 def write_draft(conn: Connection, draft: Draft, now: datetime) -> Written:
-    """Lay the events into their subjects and insert the runs. The second time, all of it is there before."""
+    """Lay the events into their subjects and messages, and insert the runs.
+
+    The second time, all of it is there before.
+    """
     project_changes(conn, draft.changes, now=now)
+    insert_messages(conn, draft.messages)
     before = _find(conn, draft.doubted)
     wanted = {run.source_id: run for run in reversed(draft.runs) if run.source_id not in before}
     new = insert_runs(conn, list(wanted.values()))

@@ -7,12 +7,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from pipeline.effects import Book, apply_effects, subjects_of
+from pipeline.book import Book
+from pipeline.effects import apply_effects, made_subjects, touched_subjects
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.db.claims import Held, lock_claims
+from shared.db.comments import insert_comments
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
 from shared.db.endings import end_events
 from shared.db.history import Attempt, RunLog, insert_actions, insert_attempts, insert_logs
+from shared.db.messages import insert_messages
 from shared.db.outbox import OutboxEntry, insert_outbox
 from shared.db.people import insert_notices
 from shared.db.settle import finish_runs, release_runs, reset_failures, retry_runs
@@ -20,7 +23,6 @@ from shared.db.sheet import Sheet
 from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subjects
 from shared.errors import ActionError
 from shared.faults import FaultPoint, passed
-from shared.model.effects import CreateSubject, UpdateSubject
 from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import (
@@ -64,8 +66,8 @@ def write_batch(conn: Connection, records: Sequence[Record], owner: str, now: da
 
 
 def _lock(conn: Connection, records: Sequence[Record], now: datetime) -> dict[SubjectKey, SubjectRow]:
-    made = {key for record in records for key in subjects_of(record, CreateSubject)}
-    changed = {key for record in records for key in subjects_of(record, UpdateSubject)} - made
+    made = {key for record in records for key in made_subjects(record)}
+    changed = {key for record in records for key in touched_subjects(record)} - made
     found = lock_places(conn, made, now=now) if made else {}
     return {**found, **lock_subjects(conn, changed)} if changed else found
 
@@ -104,6 +106,8 @@ def _write_rows(conn: Connection, written: Written, book: Book, owner: str, now:
     if book.changed:
         save_subjects(conn, [book.changed[key] for key in sorted(book.changed)], now=now)
     sheet = Sheet()
+    insert_messages(sheet, book.messages)
+    insert_comments(sheet, book.comments, now=now)
     ended = [(record, record.outcome) for record in records if record.outcome is not None]
     _move(sheet, ended, now)
     insert_actions(sheet, ((record.run.claim, record.done) for record in records if record.done))

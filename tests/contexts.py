@@ -8,6 +8,7 @@ from typing import Any
 from executors.contract import RunContext
 from executors.deadline import Deadline
 from executors.outbound import Network, Outbound, OutboundPolicy
+from shared.model.subjects import SubjectRef
 from shared.time.clock import SystemClock
 
 EVENT: Mapping[str, Any] = {"type": "order.placed", "payload": {"total": 3}, "total": 3}
@@ -24,6 +25,7 @@ class Trip:
     position: int = 1
     attempt: int = 1
     event: Mapping[str, Any] = field(default_factory=lambda: EVENT)
+    subject: SubjectRef | None = None
 
     def context(self) -> RunContext:
         """Make the context; the deadline starts now."""
@@ -35,6 +37,7 @@ class Trip:
             automation_id="a1",
             automation_name="Tell the shop",
             event=self.event,
+            subject=self.subject,
             entry_id="1700000000000-3",
             occurred_at=OCCURRED_AT,
             deadline=Deadline.after(SystemClock(), timedelta(seconds=self.timeout_s)),

@@ -53,4 +53,32 @@ class Emit:
     payload: Mapping[str, Any]
 
 
-Effect = UpdateSubject | CreateSubject | Notify | Emit
+@dataclass(frozen=True, slots=True)
+class ChangeLabels:
+    """Put labels onto a conversation and take others off, whatever it has when this is applied."""
+
+    conversation_id: str
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Write a message into a conversation, by the automation of the run."""
+
+    conversation_id: str
+    content: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """Write a comment about a subject."""
+
+    subject_type: str
+    subject_id: str
+    author: str
+    body: str
+
+
+Effect = UpdateSubject | CreateSubject | Notify | Emit | ChangeLabels | Say | Comment

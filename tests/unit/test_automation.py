@@ -231,7 +231,7 @@ def test_an_unknown_word_is_answered_with_the_nearest_known_one(keys: Any, path:
 
 def test_a_far_off_word_is_answered_with_the_known_ones() -> None:
     assert (
-        "SEND_WEBHOOK, CREATE_NOTIFICATION"
+        "CREATE_NOTIFICATION, EMIT_EVENT"
         in faults(written(actions=[{"type": "?", "config": {}}]))["actions[0].type"]
     )
 

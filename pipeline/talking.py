@@ -1,0 +1,61 @@
+"""What an automation says: comments about subjects, messages in conversations.
+
+Each is a row and an event. The subject notes the event's id under its lock, so that the event changes nothing
+on it when it comes back on the stream, and carries the stamp of that note, which orders messages.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.book import Book, Telling, payload_of
+from pipeline.verdicts import Record
+from shared.db.comments import CommentRow
+from shared.ids import new_id
+from shared.model.effects import Comment, Say
+from shared.model.messages import Direction, Message, SenderType, message_payload
+
+
+def say(effect: Say, record: Record, book: Book) -> Mapping[str, Any]:
+    """Enter a message into the book. Raises FatalError REFERENCE_GONE where its conversation is not there."""
+    run = record.run
+    key = (run.workspace_id, "conversation", effect.conversation_id)
+    book.living(key)
+    event_id = new_id()
+    conversation = book.written(key, event_id, {})
+    message = Message(
+        workspace_id=run.workspace_id,
+        id=new_id(),
+        conversation_id=effect.conversation_id,
+        direction=Direction.OUTGOING,
+        sender_type=SenderType.AUTOMATION,
+        sender_id=run.automation_id,
+        agent_id=None,
+        content=effect.content,
+        private=effect.private,
+        auto_submitted=True,
+        stamp=conversation.newest,
+        run_id=run.claim.run_id,
+        created_at=book.now,
+    )
+    payload = {"message": message_payload(message), **payload_of(conversation)}
+    book.tell(record, Telling("message.created", payload, event_id, message.stamp))
+    book.enter(key, conversation)
+    book.messages.append(message)
+    return {"messageId": message.id, "event_id": event_id}
+
+
+def comment(effect: Comment, record: Record, book: Book) -> Mapping[str, Any]:
+    """Enter a comment into the book. Raises FatalError REFERENCE_GONE where its subject is not there."""
+    run = record.run
+    key = (run.workspace_id, effect.subject_type, effect.subject_id)
+    book.living(key)
+    event_id, comment_id = new_id(), new_id()
+    subject = book.written(key, event_id, {})
+    payload = {
+        "comment": {"id": comment_id, "body": effect.body, "author": effect.author},
+        "subject": {"type": effect.subject_type, "id": effect.subject_id},
+    }
+    book.tell(record, Telling("comment.created", payload, event_id, subject.newest))
+    book.enter(key, subject)
+    book.comments.append(CommentRow(comment_id, *key, effect.author, effect.body, run.claim.run_id))
+    return {"commentId": comment_id, "event_id": event_id}

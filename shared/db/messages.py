@@ -1,0 +1,66 @@
+"""The messages of conversations, as events told them or automations wrote them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.sheet import Sheet, put
+from shared.db.sql import sql
+from shared.db.types import write_instant
+from shared.model.messages import Message
+
+MessageKey = tuple[str, str]
+
+INSERT_MESSAGES: Final = sql(
+    """
+    INSERT INTO messages (workspace_id, id, conversation_id, direction, sender_type, sender_id, agent_id,
+        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at)
+    SELECT workspace_id, id, conversation_id, direction, sender_type, sender_id, agent_id,
+        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at FROM {rows}
+    WHERE true ORDER BY workspace_id, id
+    ON CONFLICT (workspace_id, id) DO NOTHING RETURNING workspace_id, id
+    """,
+    workspace_id="text",
+    id="text",
+    conversation_id="text",
+    direction="text",
+    sender_type="text",
+    sender_id="text",
+    agent_id="text",
+    content="text",
+    private="integer",
+    auto_submitted="integer",
+    stamp_ms="bigint",
+    stamp_seq="bigint",
+    run_id="text",
+    created_at="timestamptz",
+)
+
+
+def insert_messages(where: Connection | Sheet, messages: Iterable[Message]) -> frozenset[MessageKey]:
+    """Write messages that are not there yet, and give the workspace and id of each that is new.
+
+    A message that is there stays as it is. On a sheet nothing is known before it is written.
+    """
+    rows = put(where, INSERT_MESSAGES, map(_row, messages))
+    return frozenset((row.workspace_id, row.id) for row in rows)
+
+
+def _row(message: Message) -> Mapping[str, Any]:
+    return {
+        "workspace_id": message.workspace_id,
+        "id": message.id,
+        "conversation_id": message.conversation_id,
+        "direction": message.direction,
+        "sender_type": message.sender_type,
+        "sender_id": message.sender_id,
+        "agent_id": message.agent_id,
+        "content": message.content,
+        "private": int(message.private),
+        "auto_submitted": int(message.auto_submitted),
+        "stamp_ms": message.stamp[0],
+        "stamp_seq": message.stamp[1],
+        "run_id": message.run_id,
+        "created_at": write_instant(message.created_at),
+    }
