@@ -40,6 +40,8 @@ CATCHES_ALL: Final = {
     "pipeline/crew.py": "the loop of a run's thread",
     "pipeline/rounds.py": "the loop of runs that are driven as a set",
     "matcher/service.py": "the process's loop",
+    "timers/alerting.py": "the loop that tells people",
+    "timers/service.py": "the process's loop",
     "watchdog/service.py": "the process's loop",
     "worker/run_worker.py": "the process's loop",
     "worker/scheduler.py": "the process's loop",

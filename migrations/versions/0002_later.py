@@ -83,6 +83,8 @@ def _alert_groups() -> None:
         sa.Column("told_at", UtcDateTime(), nullable=True),
         sa.Column("due_at", UtcDateTime(), nullable=True),
         sa.Column("muted_until", UtcDateTime(), nullable=True),
+        sa.Column("regressed_at", UtcDateTime(), nullable=True),
+        sa.Column("tellings", JsonColumn, nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("workspace_id", "fingerprint", name="uq_alert_groups"),
     )
@@ -103,6 +105,7 @@ def _alert_sends() -> None:
         sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("workspace_id", sa.String(length=100), nullable=False),
         sa.Column("group_id", sa.String(length=36), nullable=False),
+        sa.Column("automation_id", sa.String(length=36), nullable=True),
         sa.Column("channel", sa.String(length=20), nullable=False),
         sa.Column("target", sa.Text(), nullable=False),
         sa.Column("message", JsonColumn, nullable=False),

@@ -1,4 +1,4 @@
-"""What a dead letter leaves behind beside its row: a log line, notices, audit, the event of its end.
+"""What a dead letter leaves behind beside its row: a log line, notices, an alert, audit, its end's event.
 
 Called in the transaction that moved the runs, for those that moved and no others: so each is told of once.
 """
@@ -11,16 +11,21 @@ from typing import Final, Self
 
 from sqlalchemy import Connection
 
+from shared.db.alerts import Alert, insert_alerts
 from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.people import ADMIN_ROLES, Notice, insert_notices
 from shared.db.sql import sql
+from shared.masking import mask_userinfo
 from shared.model.executed import DrivenRun, EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, RunError
+from shared.model.sizes import cut_text
+from shared.rules.fingerprints import fingerprint, target_of
 
 RESOURCE: Final = "automation_run"
+ALERT_BYTES: Final = 1_000
 
 
 class DeadLetterKind(StrEnum):
@@ -58,6 +63,7 @@ def record_dead_letters(
     """
     insert_logs(conn, (_log(letter, now) for letter in dead))
     insert_notices(conn, (_notice(letter) for letter in dead), now=now)
+    insert_alerts(conn, (_alert(letter) for letter in dead), now=now)
     insert_audit(conn, (_audit(letter) for letter in dead), now=now)
     return tell_of_ends(conn, (letter.run for letter in dead), now=now)
 
@@ -68,16 +74,36 @@ def _log(letter: DeadLetter, now: datetime) -> RunLog:
     return RunLog(letter.run.workspace_id, letter.run.automation_id, letter.run.run_id, line)
 
 
-def _notice(letter: DeadLetter) -> Notice:
+def _title(letter: DeadLetter) -> str:
     happened = "failed (worker crash)" if letter.kind is DeadLetterKind.CRASHED else "dead-lettered"
+    return f'Automation "{letter.automation_name}" {happened}'
+
+
+def _notice(letter: DeadLetter) -> Notice:
     error = letter.error
     return Notice(
         workspace_id=letter.run.workspace_id,
         roles=ADMIN_ROLES,
-        title=f'Automation "{letter.automation_name}" {happened}',
+        title=_title(letter),
         body=f"Failed after {letter.attempts} attempts: {error.code} — {error.message}",
         resource_type=RESOURCE,
         resource_id=letter.run.run_id,
+    )
+
+
+def _alert(letter: DeadLetter) -> Alert:
+    """Tell of it to those who are told outside the inbox: grouped, later, by `timers.alerting`."""
+    run, code, said = letter.run, letter.error.code, mask_userinfo(letter.error.message)
+    target = target_of(code, said, run.automation_id)
+    return Alert(
+        workspace_id=run.workspace_id,
+        fingerprint=fingerprint(code, said, target),
+        automation_id=run.automation_id,
+        run_id=run.run_id,
+        title=_title(letter),
+        body=cut_text(said, ALERT_BYTES),
+        code=code,
+        target=target,
     )
 
 

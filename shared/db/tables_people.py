@@ -55,6 +55,7 @@ ALERTS: Final = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
+# `tellings` holds for each channel how many a message to it told of, and when the last one was written.
 ALERT_GROUPS: Final = Table(
     "alert_groups",
     METADATA,
@@ -75,6 +76,8 @@ ALERT_GROUPS: Final = Table(
     Column("told_at", UtcDateTime),
     Column("due_at", UtcDateTime),
     Column("muted_until", UtcDateTime),
+    Column("regressed_at", UtcDateTime),
+    Column("tellings", JsonColumn, nullable=False),
     UniqueConstraint("workspace_id", "fingerprint", name="uq_alert_groups"),
     Index(
         "ix_alert_groups_due",
@@ -107,6 +110,7 @@ ALERT_SENDS: Final = Table(
     Column("id", String(36), primary_key=True),
     Column("workspace_id", String(100), nullable=False),
     Column("group_id", String(36), nullable=False),
+    Column("automation_id", String(36)),
     Column("channel", String(20), nullable=False),
     Column("target", Text, nullable=False),
     Column("message", JsonColumn, nullable=False),

@@ -1,0 +1,66 @@
+"""What an alert says, whichever way it travels (docs/operations.md, "Alerts"): stored with each sending.
+
+It holds codes, masked messages, names and numbers, and nothing of any payload.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.rules.alerting import GroupState
+
+SHOWN_PARTS: Final = 10
+EXACT: Final = ConfigDict(frozen=True, extra="forbid")
+
+
+class AlertPart(BaseModel):
+    """One group: `count` dead letters in all, `more` of them since the message before, if there was one."""
+
+    model_config = EXACT
+
+    group_id: str
+    fingerprint: str
+    state: GroupState
+    automation_id: str | None
+    automation: str
+    host: str | None
+    code: str
+    title: str
+    message: str
+    run_id: str
+    count: int
+    more: int
+    first_at: datetime
+    last_at: datetime
+    since: datetime | None
+
+    @property
+    def place(self) -> str:
+        """Name what is in trouble: the other side's host, or the automation."""
+        return self.host or self.automation
+
+
+class AlertMessage(BaseModel):
+    """A message: the groups that it shows, and how many more it only counts.
+
+    `quiet_until`: no other one follows before then, however many dead letters there are.
+    """
+
+    model_config = EXACT
+
+    workspace_id: str
+    parts: Annotated[tuple[AlertPart, ...], Field(min_length=1, max_length=SHOWN_PARTS)]
+    unshown_groups: int = 0
+    unshown_letters: int = 0
+    quiet_until: datetime | None = None
+
+    @property
+    def groups(self) -> int:
+        """Count the groups that it tells of."""
+        return len(self.parts) + self.unshown_groups
+
+    @property
+    def letters(self) -> int:
+        """Count the dead letters that are new in it."""
+        return sum(part.more for part in self.parts) + self.unshown_letters

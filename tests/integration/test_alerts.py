@@ -1,0 +1,269 @@
+"""Dead letters told outside the inbox: one trouble is one group, and a flood of it is two mails."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from shared.errors import RetryableError
+from tests.alerts import Desk, opened_desk
+
+OLGA = "olga@example.test"
+ADAM = "adam@example.test"
+
+
+class Killed(BaseException):
+    """Stands for the death of the process: nothing catches it."""
+
+
+@pytest.fixture
+def desk(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[Desk]:
+    with opened_desk(database_url, redis_url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+def body(desk: Desk, at: int = -1, to: str = OLGA) -> str:
+    part = desk.office.to(to)[at].get_body(("plain",))
+    assert part is not None
+    text: str = part.get_content()
+    return text
+
+
+def test_a_flood_of_one_dead_endpoint_is_one_group_and_two_mails(desk: Desk) -> None:
+    for number in range(60):
+        desk.wait(1 / 12)
+        desk.die(167 if number < 40 else 166, automation=f"a{number % 40}")
+        desk.teller().tick()
+    desk.wait(5)
+    assert len(desk.office.to(OLGA)) == 1
+    desk.wait(1 / 12)
+    assert {reader: len(desk.office.to(reader)) for reader in (OLGA, ADAM)} == {OLGA: 2, ADAM: 2}
+    assert Counter(desk.office.readers) == {OLGA: 2, ADAM: 2}
+    assert (desk.group().target, desk.group().count, desk.group().told) == ("dead.example", 10_000, 10_000)
+    assert desk.rows("SELECT id FROM alerts") == []
+    assert "9833 more since 2026-03-01 12:00:05 UTC, 10000 in all." in body(desk)
+    assert desk.office.mails[-1]["Subject"] == "[knockon] dead.example: WEBHOOK_HTTP_RETRIABLE (10000x)"
+
+
+def test_nothing_is_told_twice_that_does_not_grow(desk: Desk) -> None:
+    desk.die(3)
+    for minutes in (0, 1, 11, 600):
+        desk.wait(minutes)
+    assert len(desk.office.mails) == 2
+    assert desk.group().due_at is None
+
+
+def test_a_digest_tells_what_came_since(desk: Desk) -> None:
+    desk.die(1)
+    desk.wait(0)
+    desk.die(36)
+    desk.wait(9)
+    assert len(desk.office.to(OLGA)) == 1
+    desk.wait(1)
+    assert "36 more since 2026-03-01 12:00:00 UTC, 37 in all." in body(desk)
+    desk.die(5)
+    desk.wait(30)
+    assert "5 more since 2026-03-01 12:10:00 UTC, 42 in all." in body(desk)
+
+
+def test_what_was_quiet_for_a_day_is_told_of_as_back(desk: Desk) -> None:
+    desk.die(1)
+    desk.wait(0)
+    desk.wait(60 * 24 - 1)
+    desk.die(1)
+    desk.wait(0)
+    assert "is back" not in body(desk)
+    desk.wait(60 * 24)
+    desk.die(2)
+    desk.wait(0)
+    assert "It is back after a quiet day: 2 more since" in body(desk)
+
+
+def test_a_muted_group_is_silent_and_then_told_of_in_whole(desk: Desk) -> None:
+    desk.die(1)
+    desk.wait(0)
+    until = desk.clock.now().replace(hour=13).isoformat()
+    with desk.backends.database.begin() as conn:
+        conn.exec_driver_sql(f"UPDATE alert_groups SET muted_until = '{until}'")
+    desk.die(8)
+    desk.wait(59)
+    assert len(desk.office.to(OLGA)) == 1
+    desk.wait(1)
+    assert "8 more since" in body(desk)
+
+
+def test_an_automation_that_always_fails_anew_is_capped_and_then_summed_up(desk: Desk) -> None:
+    kinds = ["red", "green", "blue", "cyan", "pink", "gray", "gold", "lime", "teal", "navy"]
+    for kind in kinds:
+        desk.die(2, message=f"the {kind} one is broken")
+        desk.wait(0)
+    assert len(desk.office.to(OLGA)) == 5
+    assert ["Muted until" in body(desk, at) for at in range(5)] == [False] * 4 + [True]
+    assert "Muted until 2026-03-01 13:00:00 UTC" in body(desk)
+    desk.wait(60)
+    assert len(desk.office.to(OLGA)) == 6
+    assert desk.office.to(OLGA)[-1]["Subject"] == "[knockon] welcome: 5 kinds of errors (10x)"
+    assert all(f"the {kind} one" in body(desk) for kind in kinds[5:])
+
+
+def test_a_channel_takes_twenty_an_hour_the_last_of_them_for_all_that_are_left(desk: Desk) -> None:
+    for number in range(30):
+        desk.die(1, message="is broken", automation=f"a{number}")
+    desk.wait(0)
+    assert len(desk.office.to(OLGA)) == 20
+    sizes = sorted(len(mail["Subject"].split("kinds")) for mail in desk.office.to(OLGA))
+    assert sizes == [1] * 19 + [2]
+    assert sum("11 kinds of errors (11x)" in mail["Subject"] for mail in desk.office.to(OLGA)) == 1
+    assert len(desk.office.to(ADAM)) == 20
+    desk.die(1, message="is broken", automation="late")
+    desk.wait(59)
+    assert len(desk.office.to(OLGA)) == 20
+    desk.wait(1)
+    assert len(desk.office.to(OLGA)) == 21
+
+
+def test_two_tellers_at_once_send_each_message_once(desk: Desk) -> None:
+    for number in range(15):
+        desk.die(10, message="is broken", automation=f"a{number}")
+    start = threading.Barrier(2)
+
+    def tell() -> None:
+        teller = desk.teller()
+        start.wait(10)
+        for _ in range(3):
+            teller.tick()
+
+    with ThreadPoolExecutor(2) as tellers:
+        for told in [tellers.submit(tell) for _ in range(2)]:
+            told.result()
+    desk.wait(0)
+    assert [tuple(row) for row in desk.rows("SELECT sum(count), sum(told) FROM alert_groups")] == [(150, 150)]
+    ids = Counter(mail["Message-ID"] for mail in desk.office.mails)
+    assert len(ids) == 30
+    assert set(ids.values()) == {1}
+
+
+def test_a_mail_server_that_was_down_gets_the_mails_once_it_is_up(desk: Desk) -> None:
+    desk.post.is_open = False
+    desk.die(2)
+    desk.wait(0)
+    assert desk.office.mails == []
+    desk.wait(0.9)
+    assert {row.attempts for row in desk.rows("SELECT attempts FROM alert_sends")} == {1}
+    desk.wait(0.1)
+    assert {row.attempts for row in desk.rows("SELECT attempts FROM alert_sends")} == {2}
+    desk.post.is_open = True
+    desk.wait(2)
+    assert Counter(desk.office.readers) == {OLGA: 1, ADAM: 1}
+    assert {row.status for row in desk.rows("SELECT status FROM alert_sends")} == {"sent"}
+    assert [row.failures for row in desk.rows("SELECT failures FROM alert_channels")] == [0]
+    assert desk.rows("SELECT id FROM automation_runs") == []
+
+
+def test_a_message_is_given_up_after_eight_attempts_and_mail_is_broken_after_ten(desk: Desk) -> None:
+    desk.post.is_open = False
+    desk.die(1)
+    for minutes in (0, 1, 2, 4, 8, 16, 32, 60):
+        desk.wait(minutes)
+    found = desk.rows("SELECT status, attempts, error, due_at FROM alert_sends")
+    assert {tuple(row) for row in found} == {
+        ("failed", 8, "MAIL_TEMPORARY: 127.0.0.1: connection refused", None)
+    }
+    (channel,) = desk.rows("SELECT name, kind, failures, broken_at FROM alert_channels")
+    assert (channel.name, channel.kind, channel.failures) == ("mail", "mail", 16)
+    assert channel.broken_at is not None
+    notices = desk.rows("SELECT title FROM notifications WHERE resource_type = 'alert_channel'")
+    assert [row.title for row in notices] == ['Alert channel "mail" is broken'] * 2
+    desk.post.is_open = True
+    desk.die(1)
+    desk.wait(10)
+    assert [row.broken_at for row in desk.rows("SELECT broken_at FROM alert_channels")] == [None]
+
+
+def test_a_process_that_dies_after_sending_costs_one_repeat_under_the_same_id(desk: Desk) -> None:
+    def die() -> None:
+        desk.post.after = None
+        raise Killed
+
+    desk.die(1)
+    desk.post.after = die
+    with pytest.raises(Killed):
+        desk.wait(0)
+    desk.wait(1)
+    assert len(desk.office.mails) == 2
+    desk.wait(0.5)
+    desk.wait(60)
+    ids = Counter(mail["Message-ID"] for mail in desk.office.mails)
+    assert sorted(ids.values()) == [1, 2]
+
+
+def test_a_late_sender_writes_nothing_over_what_another_did(desk: Desk) -> None:
+    def wait() -> None:
+        desk.post.after = refuse
+        desk.wait(2)
+
+    def refuse() -> None:
+        desk.post.after = None
+        raise RetryableError("MAIL_TEMPORARY", "no")
+
+    with desk.backends.database.begin() as conn:
+        conn.exec_driver_sql("DELETE FROM members WHERE role = 'admin'")
+    desk.die(1)
+    desk.post.after = wait
+    desk.wait(0)
+    (send,) = desk.rows("SELECT status, attempts, error FROM alert_sends")
+    assert tuple(send) == ("pending", 2, "MAIL_TEMPORARY: no")
+
+
+def test_who_is_no_admin_any_more_is_not_told(desk: Desk) -> None:
+    desk.post.is_open = False
+    desk.die(1)
+    desk.wait(0)
+    with desk.backends.database.begin() as conn:
+        conn.exec_driver_sql("UPDATE members SET role = 'viewer' WHERE role = 'admin'")
+    desk.post.is_open = True
+    desk.wait(1)
+    assert desk.office.readers == [OLGA]
+    found = desk.rows("SELECT status, attempts FROM alert_sends ORDER BY status")
+    assert [tuple(row) for row in found] == [("failed", 2), ("sent", 2)]
+
+
+def test_mails_of_one_group_are_one_thread_and_answer_to_nobody(desk: Desk) -> None:
+    desk.die(1)
+    desk.wait(0)
+    desk.die(1)
+    desk.wait(10)
+    first, second = desk.office.to(OLGA)
+    assert first["References"] == second["References"] == f"<{desk.group().id}@knockon.test>"
+    assert first["Message-ID"] != second["Message-ID"]
+    assert first["Date"].datetime.isoformat() == "2026-03-01T12:00:00+00:00"
+    assert (first["Auto-Submitted"], first["From"]) == ("auto-generated", "Knockon <robot@knockon.test>")
+    assert first["List-Id"] == "Knockon alerts <w1.alerts.knockon.test>"
+
+
+@pytest.mark.parametrize("name", ["x\r\nBcc: eve@evil.test\r\n\r\n<b>hi</b>", "<script>alert(1)</script>"])
+def test_an_automations_name_stays_text(desk: Desk, name: str) -> None:
+    desk.die(1, message="is <i>broken</i> at ftp://ann:pw@files.test/x", automation=name)
+    desk.wait(0)
+    mail = desk.office.to(OLGA)[0]
+    assert mail["Bcc"] is None
+    assert set(desk.office.readers) == {OLGA, ADAM}
+    html = mail.get_body(("html",))
+    assert html is not None
+    assert "<script" not in html.get_content()
+    assert "<b>" not in html.get_content()
+    assert "is &lt;i&gt;broken&lt;/i&gt; at ftp://***@files.test/x" in html.get_content()
+    assert "ann:pw" not in body(desk)
+
+
+def test_without_anybody_to_tell_groups_are_counted_still(database_url: str, redis_url: str) -> None:
+    with opened_desk(database_url, redis_url) as desk:
+        with desk.backends.database.begin() as conn:
+            conn.exec_driver_sql("DELETE FROM members")
+        desk.die(3)
+        desk.wait(0)
+        assert (desk.group().count, desk.group().told, desk.group().due_at) == (3, 0, None)
+        assert desk.rows("SELECT id FROM alert_sends") == []
