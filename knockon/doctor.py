@@ -4,19 +4,20 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from redis.exceptions import ResponseError
 from sqlalchemy.exc import SQLAlchemyError
 
+from knockon.doctor_kept import examine_kept
+from knockon.findings import Finding, Level
 from knockon.servers import check_database_file, database_url, redis_url
 from shared.db.engine import Database, open_database
 from shared.db.migrating import missing_migrations
 from shared.db.reads import workspace_ids
+from shared.db.schedules import standing_schedules
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
@@ -31,25 +32,8 @@ OLDEST_REDIS: Final = (6, 2)
 OLDEST_PYTHON: Final = (3, 11)
 LONG_WAIT: Final = timedelta(seconds=60)
 LONG_LAG: Final = 10_000
+NAMED: Final = 5
 SUSPENDED: Final = "rq:suspended"
-
-
-class Level(StrEnum):
-    """How bad it is; FAIL means that something will not work."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found, and what to do about it; OK has nothing to do."""
-
-    level: Level
-    subject: str
-    text: str
-    fix: str = ""
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
@@ -189,13 +173,14 @@ def _sql(settings: Settings) -> Iterator[Finding]:
         return
     url = database_url(settings)
     database = open_database(url, pool_size=1)
-    checks: tuple[Callable[[Database], Finding], ...] = (_migrations, _clock, _workspace)
+    checks: tuple[Callable[[Database], Finding], ...] = (_migrations, _clock, _workspace, _schedules)
     try:
         for check in checks:
             finding = check(database)
             yield finding
             if finding.level is Level.FAIL:
                 return
+        yield from examine_kept(database, settings)
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", error)).strip().splitlines()[0]
         yield Finding(Level.FAIL, "sql", mask_userinfo(f"{url}: {said}"), "start it, or correct DATABASE_URL")
@@ -227,3 +212,14 @@ def _workspace(database: Database) -> Finding:
     if not found:
         return Finding(Level.WARN, "workspace", "there is none", "knockon init")
     return Finding(Level.OK, "workspace", ", ".join(found))
+
+
+def _schedules(database: Database) -> Finding:
+    with database.read() as conn:
+        found = standing_schedules(conn, before=SystemClock().now() - LONG_WAIT, most=NAMED + 1)
+    if not found:
+        return Finding(Level.OK, "schedules", "every active one has a next fire")
+    shown = ", ".join(f"{each.key} ({each.workspace_id})" for each in found[:NAMED])
+    more = " and more" if len(found) > NAMED else ""
+    text = f"{shown}{more}: active, but without a next fire, or past it"
+    return Finding(Level.WARN, "schedules", text, "see that timers run, and read their log")

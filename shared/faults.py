@@ -37,6 +37,9 @@ class FaultPoint(StrEnum):
     RETRY_BEFORE_SCHEDULE = "retry.before_schedule"
     SCHEDULER_BEFORE_HAND_OVER = "scheduler.before_hand_over"
     RESCUE_BEFORE_COMMIT = "rescue.before_commit"
+    RETENTION_BETWEEN_BATCHES = "retention.between_batches"
+    TIMERS_BEFORE_COMMIT = "timers.before_commit"
+    TIMERS_AFTER_COMMIT = "timers.after_commit"
 
 
 class InjectedFault(Exception):

@@ -16,6 +16,7 @@ from uuid import uuid4
 import orjson
 from rq import Queue
 from rq.job import Job
+from rq.registry import CanceledJobRegistry, DeferredJobRegistry, FailedJobRegistry, FinishedJobRegistry
 
 from shared.keys import Keys
 from shared.model.runs import QueueKind
@@ -26,6 +27,7 @@ PAGE: Final = 1000
 FUNCTION: Final = "run-automation"
 MAX_PAYLOAD_BYTES: Final = 16_384
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+REGISTRIES: Final = (CanceledJobRegistry, DeferredJobRegistry, FailedJobRegistry, FinishedJobRegistry)
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _ID: Final = re.compile(r"(main|bulk)-([0-9]{1,17})-[0-9a-f]{12}")
 
@@ -111,6 +113,26 @@ class HandleQueue:
             found += [at for member in page if (at := _pushed_at_or_none(member))]
             end -= PAGE
         return sorted(found)
+
+    def drop_leftovers(self) -> int:
+        """Drop what stands in RQ's registries of ended jobs, where only a foreign worker puts any.
+
+        Gives how many there were. Their runs are not lost: the watchdog gives each another handle.
+        """
+        names = [
+            registry.key_template.format(self._keys.queue(kind))
+            for registry in REGISTRIES
+            for kind in QueueKind
+        ]
+        dropped = 0
+        for name in names:
+            while members := self._client.zrange(name, 0, PAGE - 1):
+                with self._client.pipeline(transaction=True) as pipe:
+                    pipe.delete(*(Job.key_for(member.decode(errors="replace")) for member in members))
+                    pipe.zrem(name, *members)
+                    pipe.execute()
+                dropped += len(members)
+        return dropped
 
 
 def make_handle_id(kind: QueueKind, at: datetime) -> str:

@@ -73,7 +73,7 @@ class Stage:
     def pending(self, count: int = 1, *, depth: int = 0, queue: QueueKind = QueueKind.MAIN) -> list[str]:
         """Insert PENDING runs that are due now and have no handle."""
         automation_id = self.automation()
-        runs = [_new_run(automation_id, depth, queue, self.clock.now()) for _ in range(count)]
+        runs = [new_run_of(automation_id, depth, queue, self.clock.now()) for _ in range(count)]
         with self.database.begin() as conn:
             insert_runs(conn, runs)
         return [run.id for run in runs]
@@ -119,7 +119,7 @@ class Stage:
         return [run_id for run_id, _ in self.handles(kind)]
 
 
-def _new_run(automation_id: str, depth: int, queue: QueueKind, at: datetime) -> NewRun:
+def new_run_of(automation_id: str, depth: int, queue: QueueKind, at: datetime) -> NewRun:
     run_id = new_id()
     return NewRun(
         id=run_id,

@@ -5,8 +5,6 @@ guards. A lock in SQL elects the one that acts; when that one is gone or frozen,
 seconds. A frozen one that comes back does no harm: every write is a compare-and-set.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -14,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from shared.db.locks import drop_lock, take_lock
 from shared.db.server_clock import SKEW_MAX, clock_skew
+from shared.duties import Duty, Outages
 from shared.logs import get_logger
 from shared.process import StopFlag, make_owner
 from shared.redis_port import REDIS_ERRORS
@@ -23,6 +22,7 @@ from watchdog.leases import Leases
 from watchdog.lost_handles import requeue_lost
 from watchdog.parts import Parts
 from watchdog.relay import forget_sent, relay_outbox
+from watchdog.retention import TURN_EVERY_S, Pruner
 from watchdog.trim import trim_stream
 
 LOCK: Final = "watchdog"
@@ -33,16 +33,6 @@ HOUR_S: Final = 3600.0
 POOL_SIZE: Final = 2
 
 log: Final = get_logger("watchdog")
-
-
-@dataclass(slots=True)
-class Duty:
-    """One thing to put right, how often, and when next on the monotonic clock."""
-
-    name: str
-    every_s: float
-    work: Callable[[], None]
-    due: float
 
 
 class Watchdog:
@@ -60,11 +50,12 @@ class Watchdog:
             Duty("outbox", settings.watchdog_handles_s, lambda: relay_outbox(parts), first),
             Duty("stream", settings.watchdog_handles_s, lambda: trim_stream(parts), first),
             Duty("sent", HOUR_S, lambda: forget_sent(parts), first),
+            Duty("retention", TURN_EVERY_S, Pruner(parts).take_turn, first),
         )
         self._next_election = first
         self._is_compared = False
         self._has_lock = False
-        self._is_away = False
+        self._outages = Outages("watchdog")
 
     def run(self, stop: StopFlag) -> None:
         """Keep watch until the flag is raised; an outage or a bug costs a pass, never the watch."""
@@ -72,11 +63,11 @@ class Watchdog:
             try:
                 self.tick()
             except (SQLAlchemyError, *REDIS_ERRORS) as error:
-                self._note_outage(error)
+                self._outages.note(error)
             except Exception:
                 log.exception("watchdog_pass_failed")
             else:
-                self._end_outage()
+                self._outages.end()
             stop.wait(TICK_S)
         self._resign()
 
@@ -96,17 +87,6 @@ class Watchdog:
             finally:
                 # Counted from the end, so that two looks at a lease are a whole period apart.
                 duty.due = self._parts.clock.monotonic() + duty.every_s
-
-    def _note_outage(self, error: Exception) -> None:
-        """Say once that a server is away; the loop goes on trying."""
-        if not self._is_away:
-            log.warning("outage_began", error=type(error).__name__)
-        self._is_away = True
-
-    def _end_outage(self) -> None:
-        if self._is_away:
-            log.info("outage_ended")
-        self._is_away = False
 
     def _is_elected(self, now_s: float) -> bool:
         """Take the lock or keep it; a dead holder is replaced within three periods of election."""

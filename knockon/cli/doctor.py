@@ -6,7 +6,8 @@ import typer
 
 from knockon.cli.options import Output, takes
 from knockon.cli.output import Form, print_json, print_table
-from knockon.doctor import Finding, Level, examine
+from knockon.doctor import examine
+from knockon.findings import Finding, Level
 from shared.errors import SettingsError
 from shared.process import FAILED
 from shared.settings import load_settings
