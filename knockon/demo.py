@@ -87,7 +87,7 @@ def _play(settings: Settings, names: tuple[str, str], supervisor: Supervisor, st
     workspace, address = names
     migrate(settings.database_url or "")
     with _opened(settings) as backends:
-        print_line("starting a matcher, a worker, a scheduler and a watchdog")
+        print_line("starting a matcher, a worker, a scheduler, timers and a watchdog")
         supervisor.tend()
         _apply(backends, workspace, address)
         _publish(settings, workspace)

@@ -24,6 +24,7 @@ class Room(StrEnum):
     MATCHER = "matcher"
     WORKER = "worker"
     SCHEDULER = "scheduler"
+    TIMERS = "timers"
     WATCHDOG = "watchdog"
 
 
@@ -32,6 +33,7 @@ SERVES: Final[Mapping[Room, tuple[str, str]]] = MappingProxyType(
         Room.MATCHER: ("matcher.service", "serve"),
         Room.WORKER: ("worker.service", "serve"),
         Room.SCHEDULER: ("worker.service", "serve_scheduler"),
+        Room.TIMERS: ("timers.service", "serve"),
         Room.WATCHDOG: ("watchdog.service", "serve"),
     }
 )

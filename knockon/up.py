@@ -43,7 +43,8 @@ class Counts:
         """List all processes with the names that stand before their lines."""
         matchers = [Spec(f"matcher-{number}", "matcher") for number in range(1, self.matchers + 1)]
         workers = [Spec(f"worker-{number}", "worker") for number in range(1, self.workers + 1)]
-        return [*matchers, *workers, Spec("scheduler", "scheduler"), Spec("watchdog", "watchdog")]
+        singles = [Spec(name, name) for name in ("scheduler", "timers", "watchdog")]
+        return [*matchers, *workers, *singles]
 
 
 def run_up(settings: Settings, counts: Counts) -> None:

@@ -28,8 +28,7 @@ BACKENDS = ("sqlite", "postgres")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that all processes of this session share; only the first process owns it."""
-    # As a process logs by default: the tracebacks of debug lines would cost more than the tests.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    log_as_a_process()
     settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
     settings.load_profile("steady")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it makes every start of a process several times as slow
@@ -37,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="knockon-tests-")
         Path(folder).chmod(0o711)
         os.environ[FOLDER_VARIABLE] = folder
+
+
+def log_as_a_process() -> None:
+    """Log as a process does by default: the tracebacks of debug lines would cost more than the tests."""
+    structlog.reset_defaults()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -47,6 +52,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         if running := find_redis(folder):
             running.stop()
         shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Undo what a command that ran inside this process made of the logs: later tests would hear nothing."""
+    yield
+    log_as_a_process()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
-from shared.model.triggers import TriggerType
 from shared.services.automations import apply_changes, preview_changes
 from shared.services.definitions import Change, ChangeKind, Leftovers
 
@@ -56,10 +55,10 @@ def apply(options: ApplyOptions) -> None:
 
 
 def _warn_of_waiting(definitions: Sequence[Definition]) -> None:
-    """Say of automations that wait for a time that nothing here keeps that time yet."""
+    """Say of automations with a delay that nothing here keeps it yet."""
     for definition in definitions:
-        if definition.execution_delay is not None or definition.trigger.type == TriggerType.SCHEDULE:
-            print_note(f"{definition.key} is stored, but delays and schedules do not fire in this version")
+        if definition.execution_delay is not None:
+            print_note(f"{definition.key} is stored, but delays do not fire in this version")
 
 
 def read_definitions(files: Sequence[Path]) -> list[Definition]:

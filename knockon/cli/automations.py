@@ -1,4 +1,4 @@
-"""`knockon automations`: what there is, one of them whole, on, off, and by hand."""
+"""`knockon automations`: what there is, one of them whole, on, off, by hand, and when it fires."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,9 +13,10 @@ from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
 from shared.masking import mask_tree
 from shared.services.automations import activate, pause
+from shared.services.fires import Fire, preview_fires, schedule_of
 from shared.services.references import find_automation
 from shared.services.runs import start_by_hand
-from shared.time.clock import from_epoch_ms
+from shared.time.clock import SystemClock, from_epoch_ms
 
 group = typer.Typer(help="What there is; on, off, by hand.", no_args_is_help=True)
 
@@ -35,6 +36,16 @@ class OneOptions:
     """Which automation, and how to print."""
 
     reference: Reference
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class NextOptions:
+    """Which automation, how far ahead, and how to print."""
+
+    reference: Reference
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="So many fires.")] = 5
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 
@@ -75,11 +86,33 @@ def show_one(options: OneOptions) -> None:
     """Show one automation as its author wrote it."""
     with opened_database() as database, database.read() as conn:
         row = find_automation(conn, options.workspace, options.reference)
+        schedule = schedule_of(conn, row)
+    next_fire_at = schedule.next_fire_at if schedule else None
     if options.output is Form.JSON:
-        print_json(_document(row))
+        print_json({**_document(row), "next_fire_at": next_fire_at})
         return
     text = yaml.safe_dump(mask_tree(row.definition), sort_keys=False, allow_unicode=True)
-    print_line(f"# {row.id}, version {row.version}, {row.status}\n{text.rstrip()}")
+    more = f", next fire {show_instant(next_fire_at)}" if next_fire_at else ""
+    print_line(f"# {row.id}, version {row.version}, {row.status}{more}\n{text.rstrip()}")
+
+
+@group.command("next")
+@takes(NextOptions)
+def show_next(options: NextOptions) -> None:
+    """Show when an automation with the trigger SCHEDULE fires next; of one that is not ACTIVE, would fire."""
+    now = SystemClock().now()
+    with opened_database() as database, database.read() as conn:
+        row = find_automation(conn, options.workspace, options.reference)
+        found = preview_fires(conn, row, now, options.count)
+    if options.output is Form.JSON:
+        print_json({"key": row.key, "status": row.status, **found.shown()})
+        return
+    last = f", last slot {show_instant(found.last_slot)}" if found.last_slot else ""
+    print_line(f"{row.key} is {row.status}, {found.cron} in {found.timezone}{last}")
+    print_table(
+        ("UTC", found.timezone.upper(), ""),
+        ((show_instant(fire.at), _local(fire), fire.remark) for fire in found.fires),
+    )
 
 
 @group.command("activate")
@@ -121,6 +154,10 @@ def run_by_hand(options: RunOptions) -> None:
         return
     print_line(run_id)
     print_note(f"see it with: knockon runs show {run_id}")
+
+
+def _local(fire: Fire) -> str:
+    return f"{fire.local:%a %Y-%m-%d %H:%M:%S %Z}"
 
 
 def _trigger(row: AutomationRow) -> str:

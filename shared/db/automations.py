@@ -93,6 +93,16 @@ def find_automations(conn: Connection, ids: Iterable[str]) -> dict[str, Automati
     return {row.id: _row(row) for row in FIND_BY_IDS.run_set(conn, ({"id": found} for found in ids))}
 
 
+LOCK_BY_IDS: Final = sql(
+    f"SELECT {COLUMNS} FROM automations r JOIN {{rows}} ON r.id = x.id ORDER BY r.id {{lock}}", id="text"
+)
+
+
+def lock_automations(conn: Connection, ids: Iterable[str]) -> list[AutomationRow]:
+    """Lock and give automations, deleted ones too."""
+    return [_row(row) for row in LOCK_BY_IDS.run_set(conn, ({"id": found} for found in ids))]
+
+
 STATES: Final = sql(
     "SELECT r.id, r.version, r.status, r.deleted_at FROM automations r JOIN {rows} ON r.id = x.id", id="text"
 )

@@ -18,6 +18,7 @@ class RunSource(StrEnum):
 
     EVENT = "event"
     MANUAL = "manual"
+    SCHEDULE = "schedule"
 
 
 class QueueKind(StrEnum):

@@ -29,6 +29,7 @@ from shared.services.backends import Backends, Caller, announce_automations
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
 from shared.services.emitting import try_to_send
 from shared.services.references import lock_automation
+from shared.services.schedules import keep_schedule
 from shared.services.waking import redis_ms, wake
 
 WOKEN_AT_ONCE: Final = 5_000
@@ -181,6 +182,7 @@ def _create(conn: Connection, caller: Caller, definition: Mapping[str, Any], mom
         deleted_at=None,
     )
     insert_automation(conn, row)
+    keep_schedule(conn, row, moment.now)
     return row
 
 
@@ -201,6 +203,7 @@ def _write(
         updated_at=moment.now,
     )
     update_automation(conn, written)
+    keep_schedule(conn, written, moment.now)
     if not becomes_active:
         return written, []
     return written, wake_runs_of(conn, row.id, now=moment.now, most=WOKEN_AT_ONCE)
@@ -209,6 +212,7 @@ def _write(
 def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime) -> Sequence[OutboxEntry]:
     """Delete an automation; give the events that tell of the runs which this cancels."""
     delete_automation(conn, row.id, now=now)
+    keep_schedule(conn, replace(row, deleted_at=now), now)
     cancelled = cancel_runs_of(conn, row.id, now=now)
     stopped = stop_runs_of(conn, row.id)
     detail = {"before": row.definition, "runs_cancelled": len(cancelled), "runs_stopped": stopped}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.automations import AutomationRow
 from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
@@ -23,13 +24,12 @@ from shared.db.reads import RunSummary, find_run_rows
 from shared.db.runs_new import count_waiting, insert_runs
 from shared.errors import Conflict, NotFound
 from shared.ids import new_id
-from shared.model.events import Event, event_to_json
+from shared.model.eventless import Start, make_run
+from shared.model.events import Event
 from shared.model.json_limits import clean_tree
 from shared.model.moves import RunStatus
-from shared.model.runs import LogLine, NewRun, QueueKind, RunSource, queue_for
-from shared.model.sizes import split_for_show
+from shared.model.runs import LogLine, NewRun, RunSource, queue_for
 from shared.model.statuses import AutomationStatus
-from shared.model.subjects import subject_of
 from shared.model.triggers import TriggerType
 from shared.services.backends import Backends, Caller
 from shared.services.emitting import try_to_send
@@ -84,7 +84,8 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
             fix = f"knockon automations activate {row.key}"
             raise Conflict(f"{row.key} is {row.status}; activate it first: {fix}")
         waiting = count_waiting(conn, [caller.workspace_id])[caller.workspace_id]
-        run = _new_run(event, (row.id, row.version), queue_for(waiting), now)
+        start = _by_hand(row)
+        run = make_run(start.source_id, start, event, queue_for(waiting), now)
         insert_runs(conn, [run])
         _audit(conn, caller, ("run.started_by_hand", run.id), {"automation_id": row.id}, now)
         return run
@@ -162,31 +163,8 @@ def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: da
     )
 
 
-def _new_run(event: Event, automation: tuple[str, int], queue: QueueKind, now: datetime) -> NewRun:
-    run_id, (automation_id, version) = new_id(), automation
-    envelope = event_to_json(event)
-    shown, whole = split_for_show(envelope)
-    subject = subject_of(event)
-    return NewRun(
-        id=run_id,
-        workspace_id=event.workspace_id,
-        automation_id=automation_id,
-        automation_version=version,
-        source=RunSource.MANUAL,
-        source_id=run_id,
-        event_key=None,
-        event_hash=None,
-        entry_id=None,
-        trigger_type=TriggerType.MANUAL,
-        subject_type=subject.type if subject else None,
-        subject_id=subject.id if subject else None,
-        depth=0,
-        root_run_id=run_id,
-        input=shown,
-        event=whole,
-        queue=queue,
-        created_at=now,
-    )
+def _by_hand(row: AutomationRow) -> Start:
+    return Start(row.id, row.version, TriggerType.MANUAL, RunSource.MANUAL, new_id())
 
 
 def _must_find(conn: Connection, caller: Caller, run_ids: Sequence[str]) -> list[RunSummary]:

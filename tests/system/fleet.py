@@ -41,7 +41,9 @@ TAIL_LINES = 40
 
 FORKS = multiprocessing.get_context("forkserver")
 COMMANDS = {f"knockon.cli.{module}" for module in MODULES.values()}
-FORKS.set_forkserver_preload([*sorted(COMMANDS), "matcher.service", "worker.service", __name__])
+FORKS.set_forkserver_preload(
+    [*sorted(COMMANDS), "matcher.service", "worker.service", "timers.service", __name__]
+)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ AUTOMATIONS = """
   trigger: {type: EVENT, config: {eventType: order.placed}}
   actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
 """
-ROOMS = {"matcher", "worker", "scheduler", "watchdog"}
+ROOMS = {"matcher", "worker", "scheduler", "timers", "watchdog"}
 
 
 @pytest.fixture

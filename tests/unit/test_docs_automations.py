@@ -96,6 +96,8 @@ def test_the_examples_are_taken() -> None:
     examples = PAGE.blocks("yaml")
     definitions = [load_yaml(block.text) for block in examples if block.section == "The definition"]
     assert [each.key for each in definitions[0]] == ["tell-shop"]
+    (scheduled,) = [load_yaml(block.text) for block in examples if block.section == "Schedules"]
+    assert [each.trigger.type for each in scheduled] == [TriggerType.SCHEDULE]
 
 
 def test_the_conditions_of_the_example_are_taken() -> None:

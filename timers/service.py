@@ -1,0 +1,80 @@
+"""The timers' loop: what is due now, many times a minute, by any number of processes at once.
+
+Nobody is elected. Processes that look at the same rows share them by their locks, and what one of them has
+fired is due for no other.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from shared.duties import Duty, Outages
+from shared.logs import get_logger
+from shared.process import StopFlag
+from shared.redis_port import REDIS_ERRORS
+from shared.services.backends import Backends, open_backends
+from shared.settings import Settings
+from timers.reconcile import EVERY_S, reconcile
+from timers.schedules import Sweep
+
+POOL_SIZE: Final = 2
+AGAIN_S: Final = 5.0
+
+log: Final = get_logger("timers")
+
+
+class Timers:
+    """Does the duties that are due. They do not wait for each other's failures."""
+
+    def __init__(self, settings: Settings, backends: Backends) -> None:
+        """Have every duty due at once."""
+        self._clock = backends.clock
+        self._interval_s = settings.timers_interval_s
+        self._outages = Outages("timers")
+        sweep = Sweep(backends, timedelta(seconds=settings.schedule_catchup_s))
+        first = self._clock.monotonic()
+        self._duties = (
+            Duty("schedules", 0.0, sweep.pass_once, first),
+            Duty("reconcile", EVERY_S, lambda: reconcile(backends), first),
+        )
+
+    def run(self, stop: StopFlag) -> None:
+        """Keep time until the flag is raised; an outage or a bug costs a pass, never the loop."""
+        while not stop.is_raised():
+            self.tick()
+            stop.wait(self._interval_s)
+
+    def tick(self) -> None:
+        """Do what is due now. A duty that failed is tried again soon."""
+        for duty in self._duties:
+            if duty.due <= self._clock.monotonic():
+                again_s = duty.every_s if self._is_done(duty) else min(duty.every_s, AGAIN_S)
+                duty.due = self._clock.monotonic() + again_s
+
+    def _is_done(self, duty: Duty) -> bool:
+        try:
+            duty.work()
+        except (SQLAlchemyError, *REDIS_ERRORS) as error:
+            self._outages.note(error)
+        except Exception:
+            log.exception("timers_pass_failed", duty=duty.name)
+        else:
+            self._outages.end()
+            return True
+        return False
+
+
+def serve(settings: Settings) -> int:
+    """Keep time in this process until it is asked to end; give its exit code.
+
+    Raises SettingsError where an address is missing.
+    """
+    stop = StopFlag()
+    stop.listen()
+    backends = open_backends(settings, POOL_SIZE)
+    log.info("timers_started")
+    Timers(settings, backends).run(stop)
+    backends.close()
+    log.info("timers_stopped")
+    return 0
