@@ -11,6 +11,7 @@ from typing import Any
 
 from executors.deadline import Deadline
 from executors.outbound import Outbound
+from executors.smtp import Mailer
 from shared.model.actions import ActionConfig
 from shared.model.effects import Effect
 from shared.model.subjects import SubjectRef
@@ -37,6 +38,7 @@ class RunContext:
     occurred_at: datetime
     deadline: Deadline
     http: Outbound
+    mail: Mailer
     now: datetime
 
     @property

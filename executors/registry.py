@@ -11,6 +11,7 @@ from executors.create_notification import create_notification
 from executors.create_page import create_page
 from executors.create_record import create_record
 from executors.emit_event import emit_event
+from executors.send_email import send_email
 from executors.send_message import send_message
 from executors.send_webhook import send_webhook
 from executors.set_conversation import assign, resolve, set_status, snooze
@@ -27,6 +28,7 @@ from shared.model.actions import (
     EmitEvent,
     RemoveLabel,
     Resolve,
+    SendEmail,
     SendMessage,
     SendWebhook,
     SetStatus,
@@ -55,6 +57,7 @@ EXECUTORS: Final[Mapping[str, Executor]] = MappingProxyType(
         "CREATE_PAGE": taking(CreatePage, create_page),
         "ADD_COMMENT": taking(AddComment, add_comment),
         "SEND_WEBHOOK": taking(SendWebhook, send_webhook),
+        "SEND_EMAIL": taking(SendEmail, send_email),
         "CREATE_NOTIFICATION": taking(CreateNotification, create_notification),
         "EMIT_EVENT": taking(EmitEvent, emit_event),
         "ADD_LABEL": taking(AddLabel, add_label),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from executors.contract import Executor
 from executors.outbound import Outbound, OutboundPolicy
 from executors.registry import EXECUTORS
+from executors.smtp import Mailer, open_mailer
 from shared.db.engine import Database, open_database
 from shared.errors import SettingsError
 from shared.ids import new_id
@@ -37,6 +38,7 @@ class Parts:
     owner: str
     executors: Mapping[str, Executor]
     http: Outbound
+    mail: Mailer
     child_module: str = "pipeline.solo_child"
 
 
@@ -63,4 +65,5 @@ def open_parts(settings: Settings) -> Parts:
         owner=f"{socket.gethostname()}-{os.getpid()}-{new_id()[-12:]}",
         executors=EXECUTORS,
         http=Outbound(policy, clock),
+        mail=open_mailer(settings),
     )

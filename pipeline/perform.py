@@ -94,6 +94,7 @@ class Performer:
             occurred_at=step.event.occurred_at,
             deadline=deadline,
             http=self.parts.http,
+            mail=self.parts.mail,
             now=self.parts.clock.now(),
         )
 

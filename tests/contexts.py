@@ -8,6 +8,7 @@ from typing import Any
 from executors.contract import RunContext
 from executors.deadline import Deadline
 from executors.outbound import Network, Outbound, OutboundPolicy
+from executors.smtp import Mailer
 from shared.model.subjects import SubjectRef
 from shared.time.clock import SystemClock
 
@@ -26,6 +27,7 @@ class Trip:
     attempt: int = 1
     event: Mapping[str, Any] = field(default_factory=lambda: EVENT)
     subject: SubjectRef | None = None
+    mail: Mailer = field(default_factory=lambda: Mailer(None))
 
     def context(self) -> RunContext:
         """Make the context; the deadline starts now."""
@@ -42,6 +44,7 @@ class Trip:
             occurred_at=OCCURRED_AT,
             deadline=Deadline.after(SystemClock(), timedelta(seconds=self.timeout_s)),
             http=self.http,
+            mail=self.mail,
             now=datetime.now(UTC),
         )
 

@@ -49,6 +49,7 @@ ACTION_CONFIGS: Final[Mapping[str, type[ActionConfig]]] = MappingProxyType(
         "CREATE_PAGE": CreatePage,
         "ADD_COMMENT": AddComment,
         "SEND_WEBHOOK": SendWebhook,
+        "SEND_EMAIL": SendEmail,
         "CREATE_NOTIFICATION": CreateNotification,
         "EMIT_EVENT": EmitEvent,
         "ADD_LABEL": AddLabel,

@@ -1,6 +1,7 @@
 """What a template sees while it renders: plain JSON and nothing else, within a budget of work."""
 
 from collections.abc import ItemsView, Mapping, Sized
+from html import escape
 from io import StringIO
 from typing import Final, TextIO
 
@@ -74,6 +75,14 @@ class Sink(LimitedStringIO):
     def put(self, value: object) -> int:
         """Write one interpolated value."""
         return self.write(as_text(value))
+
+
+class HtmlSink(Sink):
+    """Where an HTML document goes: a value is text in it, and never markup."""
+
+    def put(self, value: object) -> int:
+        """Write one interpolated value, escaped."""
+        return self.write(escape(as_text(value)))
 
 
 class JsonSink(Sink):

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, runtim
 from pydantic import BaseModel, ValidationError
 
 from shared.errors import FatalError
-from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, JsonSink
+from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, HtmlSink, JsonSink
 from shared.rules.templates import TEMPLATE_ERROR, Rendered, has_template, render_into, render_text
 
 CONFIG_INVALID: Final = "CONFIG_INVALID"
@@ -26,6 +26,7 @@ class Templated(Protocol):
 
     template_free: ClassVar[frozenset[str]]
     json_text: ClassVar[frozenset[str]]
+    html_text: ClassVar[frozenset[str]]
 
     def renders_as_json(self) -> bool:
         """Tell whether the texts under the `json_text` keys are JSON documents."""
@@ -65,14 +66,20 @@ def render_json_text(template: str, scope: Mapping[str, object]) -> Rendered:
     return rendered
 
 
+def render_html_text(template: str, scope: Mapping[str, object]) -> Rendered:
+    """Render a text that is HTML: each interpolated value is escaped, what a filter made of it too."""
+    return render_into(HtmlSink(limit=MAX_OUTPUT_BYTES), template, scope)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigTemplate(Generic[ConfigT]):
-    """A config made ready: `given` is its tree, `texts` and `documents` are the keys to render."""
+    """A config made ready: `given` is its tree; the others are the keys to render, each in its way."""
 
     config: ConfigT
     given: Mapping[str, object]
     texts: tuple[str, ...]
     documents: tuple[str, ...]
+    pages: tuple[str, ...]
 
     def render(self, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
         """Render the texts and check the outcome by the config's own model; without any it is the config.
@@ -80,7 +87,7 @@ class ConfigTemplate(Generic[ConfigT]):
         The model is told by the context RENDERED that no template is left. Raises FatalError TEMPLATE_ERROR
         as templates do, and CONFIG_INVALID with paths where the model refuses it.
         """
-        if not self.texts and not self.documents:
+        if not self.texts and not self.documents and not self.pages:
             return RenderedConfig(self.config, ())
         missing: dict[str, None] = {}
         tree = _Tree(scope, missing)
@@ -89,6 +96,8 @@ class ConfigTemplate(Generic[ConfigT]):
             rendered[key] = tree.render(self.given[key], 0)
         for key in self.documents:
             rendered[key] = tree.note(render_json_text(str(self.given[key]), scope))
+        for key in self.pages:
+            rendered[key] = tree.note(render_html_text(str(self.given[key]), scope))
         try:
             checked = type(self.config).model_validate(rendered, context=RENDERED)
         except ValidationError as error:
@@ -99,11 +108,12 @@ class ConfigTemplate(Generic[ConfigT]):
 def prepare_config(config: ConfigT) -> ConfigTemplate[ConfigT]:
     """Find out once what of a config has to be rendered each time."""
     given: dict[str, object] = config.model_dump(by_alias=True, exclude_unset=True)
-    free, as_json = _own_rules(config)
+    free, as_json, as_html = _own_rules(config)
     documents = tuple(key for key in given if key in as_json - free and isinstance(given[key], str))
-    left = free.union(documents)
+    pages = tuple(key for key in given if key in as_html - free and _has_templates(given[key]))
+    left = free.union(documents, pages)
     texts = tuple(key for key, value in given.items() if key not in left and _has_templates(value))
-    return ConfigTemplate(config, given, texts, documents)
+    return ConfigTemplate(config, given, texts, documents, pages)
 
 
 def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
@@ -111,11 +121,12 @@ def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfi
     return prepare_config(config).render(scope)
 
 
-def _own_rules(config: BaseModel) -> tuple[frozenset[str], frozenset[str]]:
-    """Give the keys that are never rendered, and those whose texts are JSON documents."""
+def _own_rules(config: BaseModel) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Give the keys that are never rendered, those whose texts are JSON documents, and those of HTML."""
     if not isinstance(config, Templated):
-        return frozenset(), frozenset()
-    return config.template_free, config.json_text if config.renders_as_json() else frozenset()
+        return frozenset(), frozenset(), frozenset()
+    as_json = config.json_text if config.renders_as_json() else frozenset[str]()
+    return config.template_free, as_json, config.html_text
 
 
 def _has_templates(value: object, depth: int = 0) -> bool:

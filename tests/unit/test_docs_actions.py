@@ -86,7 +86,8 @@ def default_text(name: str, key: str, told: Mapping[str, Any], schema: Mapping[s
 def type_text(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     plain = resolved(told, schema)
     if "anyOf" in plain:
-        kinds = dict.fromkeys(type_text(choice, schema) for choice in plain["anyOf"])
+        choices = [choice for choice in plain["anyOf"] if choice.get("type") != "null"]
+        kinds = dict.fromkeys(type_text(choice, schema) for choice in choices)
         return " or ".join(kind for kind in kinds if kind != "integer" or "number" not in kinds)
     if "enum" in plain:
         return ", ".join(f"`{each}`" for each in plain["enum"])

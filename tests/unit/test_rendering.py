@@ -28,12 +28,14 @@ class Call(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     template_free: ClassVar[frozenset[str]] = frozenset({"method"})
     json_text: ClassVar[frozenset[str]] = frozenset({"body"})
+    html_text: ClassVar[frozenset[str]] = frozenset({"page"})
 
     url: str
     method: str = "POST"
     kind: str = "application/json"
     headers: dict[str, str] = {}
     body: JsonValue = None
+    page: str = ""
     limit: Annotated[int, Field(ge=1)] = 1
 
     def renders_as_json(self) -> bool:
@@ -174,6 +176,22 @@ def test_a_text_body_is_json_text_only_where_the_config_says_so() -> None:
     assert as_json.config.body == '{"q":"a\\"b"}'
     assert as_text.config.body == 'q=a"b '
     assert as_text.missing == ("z",)
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<b>{{ name }}</b>", "<b>&lt;i&gt;A &amp; &quot;B&quot;&lt;/i&gt;</b>"),
+        ("{{ name }}", "&lt;i&gt;A &amp; &quot;B&quot;&lt;/i&gt;"),
+        ("{{ name | append: '<br>' | upcase }}", "&lt;I&gt;A &amp; &quot;B&quot;&lt;/I&gt;&lt;BR&gt;"),
+        ("{% capture c %}{{ name }}{% endcapture %}{{ c }}", "&lt;i&gt;A &amp; &quot;B&quot;&lt;/i&gt;"),
+        ("{{ gone }}<br>", "<br>"),
+    ],
+)
+def test_no_value_becomes_markup_in_an_html_text(page: str, shown: str) -> None:
+    rendered = render_config(Call(url="u", page=page), {"name": '<i>A & "B"</i>'})
+    assert rendered.config.page == shown
+    assert rendered.missing == (("gone",) if "gone" in page else ())
 
 
 def test_a_broken_json_body_fails_as_a_template() -> None:
