@@ -11,6 +11,7 @@ from typing import Final
 from redis.exceptions import ResponseError
 from sqlalchemy.exc import SQLAlchemyError
 
+from knockon.doctor_alerts import examine_alerts
 from knockon.doctor_kept import examine_kept
 from knockon.findings import Finding, Level
 from knockon.servers import check_database_file, database_url, redis_url
@@ -181,6 +182,7 @@ def _sql(settings: Settings) -> Iterator[Finding]:
             if finding.level is Level.FAIL:
                 return
         yield from examine_kept(database, settings)
+        yield from examine_alerts(database, settings)
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", error)).strip().splitlines()[0]
         yield Finding(Level.FAIL, "sql", mask_userinfo(f"{url}: {said}"), "start it, or correct DATABASE_URL")

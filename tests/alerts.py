@@ -1,6 +1,5 @@
 """What tests of alerts share: dead letters by the set, a clock that stands still, and a post office."""
 
-import smtplib
 from asyncio import Server
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +13,10 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from executors.deadline import Deadline
+from executors.smtp import open_mailer
 from shared.db.automations import AutomationRow, insert_automation
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
 from shared.db.people import Member, insert_member
-from shared.errors import RetryableError
 from shared.ids import new_id
 from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
@@ -25,12 +24,13 @@ from shared.model.roles import Role
 from shared.model.runs import RunError
 from shared.model.statuses import AutomationStatus
 from shared.services.backends import Backends
-from shared.settings import Settings
+from shared.settings import Settings, SmtpTls
 from shared.time.clock import ManualClock
 from tests.people import NOW, opened_backends
-from timers.alert_ways import Ways, open_ways
+from timers.alert_ways import Mail, Ways, open_ways
 from timers.alerting import Teller
 
+NOBODYS_PORT = 1
 DEAD_HOST = "POST https://dead.example/hook answered 503"
 CODE = "WEBHOOK_HTTP_RETRIABLE"
 
@@ -81,17 +81,15 @@ def opened_office() -> Iterator[tuple[Office, int]]:
 
 @dataclass
 class Post:
-    """A way to a mail server that a test can close; `after` happens once a mail has been taken in."""
+    """A way to a mail server that a test can cut; `after` happens once a mail has been taken in."""
 
-    port: int
-    is_open: bool = True
+    whole: Mail
+    cut: Mail
+    is_cut: bool = False
     after: Callable[[], None] | None = None
 
     def send(self, message: EmailMessage, deadline: Deadline) -> None:
-        if not self.is_open:
-            raise RetryableError("MAIL_TEMPORARY", "127.0.0.1: connection refused")
-        with smtplib.SMTP("127.0.0.1", self.port, timeout=10) as client:
-            client.send_message(message)
+        (self.cut if self.is_cut else self.whole).send(message, deadline)
         if self.after is not None:
             self.after()
 
@@ -177,17 +175,20 @@ def _letter(automation_id: str, name: str, error: RunError) -> DeadLetter:
 @contextmanager
 def opened_desk(database_url: str, redis_url: str, **given: Any) -> Iterator[Desk]:
     """Open a deployment with an owner, an admin and an operator, and a mail server for it."""
-    settings = Settings(
-        _env_file=None,
-        smtp_host="127.0.0.1",
-        smtp_from="Knockon <robot@knockon.test>",
-        webhook_allow_private=True,
-        **given,
-    )
     with opened_backends(database_url, redis_url) as backends, opened_office() as (office, port):
+        settings = Settings(
+            _env_file=None,
+            smtp_host="127.0.0.1",
+            smtp_port=port,
+            smtp_from="Knockon <robot@knockon.test>",
+            smtp_tls=SmtpTls.NONE,
+            **{"webhook_allow_private": True, **given},
+        )
         people = ("olga", Role.OWNER), ("adam", Role.ADMIN), ("otto", Role.OPERATOR)
         add_people(backends, ((f"{name}@example.test", role) for name, role in people))
-        post = Post(port)
-        ways = replace(open_ways(settings, backends.clock), mail=post)
-        yield Desk(backends, settings, ways, office, post)
+        ways = open_ways(settings, backends.clock)
+        assert ways.mail is not None
+        cut = open_mailer(settings.model_copy(update={"smtp_port": NOBODYS_PORT}))
+        post = Post(ways.mail, cut)
+        yield Desk(backends, settings, replace(ways, mail=post), office, post)
         ways.http.close()

@@ -17,6 +17,7 @@ import orjson
 from executors.deadline import Deadline
 from executors.outbound import Outbound, OutboundPolicy, OutboundRequest
 from executors.send_webhook import USER_AGENT, sign
+from executors.smtp import open_mailer
 from executors.targets import parse_target
 from executors.webhook_answers import check_status
 from shared.errors import FatalError
@@ -98,7 +99,7 @@ def open_ways(settings: Settings, clock: Clock) -> Ways:
     secret = settings.webhook_secret
     policy = OutboundPolicy(settings.webhook_allow_private, secret.get_secret_value() if secret else None)
     return Ways(
-        mail=None,
+        mail=open_mailer(settings) if settings.smtp_host else None,
         sender=settings.smtp_from or "",
         http=Outbound(policy, clock),
         clock=clock,

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from shared.db.alert_groups import due_workspaces
 from shared.db.alert_sends import ChannelKind
 from shared.db.alerts import fold_alerts, waiting
+from shared.duties import Outages
 from shared.logs import get_logger
 from shared.process import StopFlag
 from shared.services.backends import Backends
@@ -42,7 +43,7 @@ class Teller:
             kind for kind in ChannelKind if kind is not ChannelKind.MAIL or self._ways.mail is not None
         )
         self._sender = Sender(settings, backends.database, self._ways)
-        self._is_away = False
+        self._outages = Outages("alerts")
 
     def run(self, stop: StopFlag) -> None:
         """Go on until the flag is raised; an outage or a bug costs a pass, never the loop."""
@@ -50,11 +51,11 @@ class Teller:
             try:
                 self.tick()
             except SQLAlchemyError as error:
-                self._note_outage(error)
+                self._outages.note(error)
             except Exception:
                 log.exception("alert_pass_failed")
             else:
-                self._end_outage()
+                self._outages.end()
             stop.wait(TICK_S)
 
     def tick(self) -> None:
@@ -100,14 +101,3 @@ class Teller:
         with self._database.read() as conn:
             unsent = waiting(conn).unsent
         return unsent is not None and unsent <= self._clock.now()
-
-    def _note_outage(self, error: Exception) -> None:
-        """Say once that SQL is away; the loop goes on trying."""
-        if not self._is_away:
-            log.warning("outage_began", error=type(error).__name__)
-        self._is_away = True
-
-    def _end_outage(self) -> None:
-        if self._is_away:
-            log.info("outage_ended")
-        self._is_away = False

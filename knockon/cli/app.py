@@ -30,6 +30,10 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "events": "events",
         "keys": "keys",
         "secrets": "secrets",
+        "flags": "flags",
+        "members": "members",
+        "audit": "audit",
+        "alerts": "alerts",
     }
 )
 

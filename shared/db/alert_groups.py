@@ -150,9 +150,16 @@ def save_decisions(conn: Connection, decided: Iterable[Decided], *, now: datetim
     SAVE_GROUPS.run_set(conn, rows, now=write_instant(now))
 
 
-MUTE_GROUP: Final = sql("UPDATE alert_groups SET muted_until = :until WHERE id = :id")
+MUTE_GROUP: Final = sql(
+    """
+    UPDATE alert_groups SET muted_until = :until,
+        due_at = CASE WHEN due_at IS NULL THEN due_at ELSE :now END
+    WHERE id = :id
+    """
+)
 
 
-def mute_group(conn: Connection, group_id: str, until: datetime) -> None:
+def mute_group(conn: Connection, group_id: str, until: datetime, *, now: datetime) -> None:
     """Keep a group from being told of until then. What it counts meanwhile is told afterwards."""
-    MUTE_GROUP.run(conn, {"id": group_id, "until": write_instant(until)})
+    values = {"id": group_id, "until": write_instant(until), "now": write_instant(now)}
+    MUTE_GROUP.run(conn, values)

@@ -17,9 +17,10 @@ _HOST: Final = r"[a-z][a-z0-9+.\-]*://(?:[^\s/?#@]*@)?(?P<host>[^\s/?#'\"<>|,;)]
 _REQUEST: Final = re.compile(rf"\b[A-Z]{{3,10}} (?i:{_HOST})")
 _URL: Final = re.compile(_HOST, re.IGNORECASE)
 _URL_REST: Final = re.compile(r"(?P<front>\b[a-z][a-z0-9+.\-]*://[^\s/?#]*)[^\s'\"<>]*", re.IGNORECASE)
+_SERVER: Final = re.compile(r"(?P<host>[\w.\-]+:\d{1,5}|\[[\da-fA-F:]+\]:\d{1,5})(?=[: ])")
 _NETWORK: Final = "NET_"
 _MAIL: Final = "MAIL_"
-_MAIL_OF_ONE: Final = frozenset({"MAIL_REFUSED", "MAIL_BAD_ADDRESS"})
+_OF_ONE_READER: Final = frozenset({"MAIL_REFUSED", "MAIL_BAD_ADDRESS"})
 
 _WORDS: Final = (
     (_URL_REST, r"\g<front>"),
@@ -35,13 +36,14 @@ _WORDS: Final = (
 
 def target_of(code: str, message: str, automation_id: str) -> str:
     """Say what is in trouble: the host and port of the other side, or the automation."""
-    if code.startswith(_MAIL):
-        return automation_id if code in _MAIL_OF_ONE else MAIL_SERVER
+    if code in _OF_ONE_READER:
+        return automation_id
     found = _REQUEST.search(message)
-    if found is None and code.startswith(_NETWORK):
-        found = _URL.search(message)
-    host = found["host"].rstrip(".:").lower() if found else ""
-    return host or automation_id
+    if found is None and code.startswith((_NETWORK, _MAIL)):
+        found = _SERVER.match(message) or (_URL.search(message) if code.startswith(_NETWORK) else None)
+    if found is None:
+        return MAIL_SERVER if code.startswith(_MAIL) else automation_id
+    return found["host"].rstrip(".:").lower() or automation_id
 
 
 def fingerprint(code: str, message: str, target: str) -> str:

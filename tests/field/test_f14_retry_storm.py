@@ -2,12 +2,18 @@
 
 Somebody has unsubscribed, so the mail is refused for good. Elsewhere every pass tried again and wrote another
 notice, until one table held four million of them. Here a fatal refusal is one attempt and no notice, a dead
-letter is told of once however often it was tried, and after its end a run leaves nothing that grows.
+letter is told of once however often it was tried, and after its end a run leaves nothing that grows. Outside
+the inbox a thousand dead letters are one mail with their number.
 """
 
+from executors.contract import ActionResult, RunContext
+from shared.errors import RetryableError
+from shared.model.actions import ActionConfig
+from tests.alerts import opened_office
 from tests.field.conftest import Open
 from tests.field.road import Road
 from tests.waiting import poll
+from timers.alerting import Teller
 from watchdog.service import Watchdog
 
 CONTACTS = 1_000
@@ -44,6 +50,7 @@ def test_a_thousand_refusals_write_no_notice_and_nothing_grows(road: Road) -> No
     assert road.ends() == ["FAILED"] * CONTACTS
     before = road.sizes()
     assert (before["run_attempts"], before["notifications"], before["audit"]) == (CONTACTS, 0, 1)
+    assert (before["alerts"], before["alert_groups"], before["alert_sends"]) == (0, 0, 0)
     assert before["stream"] == 2 * CONTACTS
     pass_hours(road)
     assert road.sizes() == before
@@ -64,3 +71,35 @@ def test_a_dead_letter_is_told_of_once_and_not_for_each_retry(open_here: Open) -
     assert road.notices() == ['Automation "mailing" dead-lettered']
     assert len(road.receiver.deliveries("/mail")) == 4
     assert road.sizes() == before
+
+
+def refuse(config: ActionConfig, run: RunContext) -> ActionResult:
+    raise RetryableError("MAIL_TEMPORARY", f"mx.example:25 answered 451 not now, {run.run_id}")
+
+
+def test_a_thousand_dead_letters_are_one_mail_with_their_number(open_here: Open) -> None:
+    with opened_office() as (office, port):
+        mail = {
+            "smtp_host": "127.0.0.1",
+            "smtp_port": port,
+            "smtp_tls": "none",
+            "smtp_from": "k@knockon.test",
+        }
+        road = open_here(executors={"UPDATE_RECORD": refuse}, **mail)
+        road.automation({**TO_GONE, "retries": 0}, on="mail.due", key="mailing")
+        for number in range(CONTACTS):
+            road.publish("mail.due", {"contact": number})
+        road.rest()
+        assert road.ends() == ["DEAD_LETTER"] * CONTACTS
+        assert len(road.notices()) == CONTACTS
+        teller = Teller(road.room.parts.settings, road.post.backends)
+        for _ in range(12):
+            teller.tick()
+            road.wait(600)
+        (told,) = office.mails
+        assert (told["To"], told["Subject"]) == (
+            "owner@w1.test",
+            f"[knockon] mx.example:25: MAIL_TEMPORARY ({CONTACTS}x)",
+        )
+        sizes = road.sizes()
+        assert (sizes["alerts"], sizes["alert_groups"], sizes["alert_sends"]) == (0, 1, 1)

@@ -4,12 +4,16 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from shared.errors import RetryableError
+from shared.errors import NotFound, RetryableError
+from shared.services.alerts import mute_alerts
 from tests.alerts import Desk, opened_desk
+from tests.people import CALLER, audit_actions
 
 OLGA = "olga@example.test"
 ADAM = "adam@example.test"
@@ -85,14 +89,22 @@ def test_what_was_quiet_for_a_day_is_told_of_as_back(desk: Desk) -> None:
 def test_a_muted_group_is_silent_and_then_told_of_in_whole(desk: Desk) -> None:
     desk.die(1)
     desk.wait(0)
-    until = desk.clock.now().replace(hour=13).isoformat()
-    with desk.backends.database.begin() as conn:
-        conn.exec_driver_sql(f"UPDATE alert_groups SET muted_until = '{until}'")
+    database, hour = desk.backends.database, timedelta(hours=1)
+    mute_alerts(database, desk.clock, CALLER, (desk.group().fingerprint, hour))
     desk.die(8)
     desk.wait(59)
     assert len(desk.office.to(OLGA)) == 1
     desk.wait(1)
     assert "8 more since" in body(desk)
+    mute_alerts(database, desk.clock, CALLER, (desk.group().id, hour))
+    desk.die(1)
+    desk.wait(20)
+    mute_alerts(database, desk.clock, CALLER, (desk.group().id, timedelta(0)))
+    desk.wait(0)
+    assert "1 more since" in body(desk)
+    assert audit_actions(desk.backends)[-1] == "alert_group.muted"
+    with pytest.raises(NotFound):
+        mute_alerts(database, desk.clock, replace(CALLER, workspace_id="w2"), (desk.group().id, hour))
 
 
 def test_an_automation_that_always_fails_anew_is_capped_and_then_summed_up(desk: Desk) -> None:
@@ -147,7 +159,7 @@ def test_two_tellers_at_once_send_each_message_once(desk: Desk) -> None:
 
 
 def test_a_mail_server_that_was_down_gets_the_mails_once_it_is_up(desk: Desk) -> None:
-    desk.post.is_open = False
+    desk.post.is_cut = True
     desk.die(2)
     desk.wait(0)
     assert desk.office.mails == []
@@ -155,7 +167,7 @@ def test_a_mail_server_that_was_down_gets_the_mails_once_it_is_up(desk: Desk) ->
     assert {row.attempts for row in desk.rows("SELECT attempts FROM alert_sends")} == {1}
     desk.wait(0.1)
     assert {row.attempts for row in desk.rows("SELECT attempts FROM alert_sends")} == {2}
-    desk.post.is_open = True
+    desk.post.is_cut = False
     desk.wait(2)
     assert Counter(desk.office.readers) == {OLGA: 1, ADAM: 1}
     assert {row.status for row in desk.rows("SELECT status FROM alert_sends")} == {"sent"}
@@ -164,20 +176,20 @@ def test_a_mail_server_that_was_down_gets_the_mails_once_it_is_up(desk: Desk) ->
 
 
 def test_a_message_is_given_up_after_eight_attempts_and_mail_is_broken_after_ten(desk: Desk) -> None:
-    desk.post.is_open = False
+    desk.post.is_cut = True
     desk.die(1)
     for minutes in (0, 1, 2, 4, 8, 16, 32, 60):
         desk.wait(minutes)
     found = desk.rows("SELECT status, attempts, error, due_at FROM alert_sends")
     assert {tuple(row) for row in found} == {
-        ("failed", 8, "MAIL_TEMPORARY: 127.0.0.1: connection refused", None)
+        ("failed", 8, "NET_ECONNREFUSED: 127.0.0.1:1: [Errno 111] Connection refused", None)
     }
     (channel,) = desk.rows("SELECT name, kind, failures, broken_at FROM alert_channels")
     assert (channel.name, channel.kind, channel.failures) == ("mail", "mail", 16)
     assert channel.broken_at is not None
     notices = desk.rows("SELECT title FROM notifications WHERE resource_type = 'alert_channel'")
     assert [row.title for row in notices] == ['Alert channel "mail" is broken'] * 2
-    desk.post.is_open = True
+    desk.post.is_cut = False
     desk.die(1)
     desk.wait(10)
     assert [row.broken_at for row in desk.rows("SELECT broken_at FROM alert_channels")] == [None]
@@ -219,12 +231,12 @@ def test_a_late_sender_writes_nothing_over_what_another_did(desk: Desk) -> None:
 
 
 def test_who_is_no_admin_any_more_is_not_told(desk: Desk) -> None:
-    desk.post.is_open = False
+    desk.post.is_cut = True
     desk.die(1)
     desk.wait(0)
     with desk.backends.database.begin() as conn:
         conn.exec_driver_sql("UPDATE members SET role = 'viewer' WHERE role = 'admin'")
-    desk.post.is_open = True
+    desk.post.is_cut = False
     desk.wait(1)
     assert desk.office.readers == [OLGA]
     found = desk.rows("SELECT status, attempts FROM alert_sends ORDER BY status")
