@@ -1,9 +1,10 @@
 """The timers' loop: what is due now, many times a minute, by any number of processes at once.
 
 Nobody is elected. Processes that look at the same rows share them by their locks, and what one of them has
-fired is due for no other.
+fired is due for no other. A thread beside the loop sends alerts, which may wait for the world.
 """
 
+import threading
 from datetime import timedelta
 from typing import Final
 
@@ -15,11 +16,13 @@ from shared.process import StopFlag
 from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
+from timers.alerting import Teller
 from timers.reconcile import EVERY_S, reconcile
 from timers.schedules import Sweep
 
 POOL_SIZE: Final = 2
 AGAIN_S: Final = 5.0
+ENDED_IN_S: Final = 5.0  # an alert that is cut off is sent again, by its row
 
 log: Final = get_logger("timers")
 
@@ -74,7 +77,10 @@ def serve(settings: Settings) -> int:
     stop.listen()
     backends = open_backends(settings, POOL_SIZE)
     log.info("timers_started")
+    alerts = threading.Thread(target=Teller(settings, backends).run, args=(stop,), name="alerts", daemon=True)
+    alerts.start()
     Timers(settings, backends).run(stop)
+    alerts.join(ENDED_IN_S)
     backends.close()
     log.info("timers_stopped")
     return 0
