@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from executors.ai_service import AiService
 from executors.deadline import Deadline
 from executors.outbound import Outbound
 from executors.smtp import Mailer
@@ -39,6 +40,7 @@ class RunContext:
     deadline: Deadline
     http: Outbound
     mail: Mailer
+    ai: AiService
     now: datetime
 
     @property

@@ -46,17 +46,23 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
-    """What to send; `headers` are complete but for Host and Content-Length."""
+    """What to send; `headers` are complete but for Host and Content-Length.
+
+    `allow_private` lifts the guard for this one target, for a host that the operator named; `kept_bytes` is
+    how much of the answer is kept, 1 MiB at most.
+    """
 
     method: str
     target: Target
     headers: Mapping[str, str]
     body: bytes
+    allow_private: bool = False
+    kept_bytes: int = KEPT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: `body` is the first 64 KiB as sent, never decompressed; `is_cut`: there was more."""
+    """What came back: `body` is its beginning as sent, never decompressed; `is_cut`: there was more."""
 
     status: int
     headers: httpx2.Headers
@@ -102,7 +108,7 @@ class Outbound:
         deadline.check()
         try:
             addresses = self._resolver.addresses(request.target, deadline)
-            if not self.policy.allow_private:
+            if not (self.policy.allow_private or request.allow_private):
                 check_addresses(request.target, addresses)
             return self._try_addresses(request, addresses[:ADDRESSES_TRIED], deadline)
         except (httpcore2.TimeoutException, TimeoutError) as error:
@@ -145,22 +151,22 @@ class Outbound:
                 extensions={"timeout": dict(limits), "sni_hostname": request.target.host},
             )
         )
-        return _read(response)
+        return _read(response, request.kept_bytes)
 
 
-def _read(response: httpcore2.Response) -> Answer:
-    """Keep 64 KiB, read on to 1 MiB so that the other side ends in peace, and hang up beyond."""
+def _read(response: httpcore2.Response, most_bytes: int) -> Answer:
+    """Keep so much, read on to 1 MiB so that the other side ends in peace, and hang up beyond."""
     kept = bytearray()
     size_bytes = 0
     try:
         for chunk in response.iter_stream():
             size_bytes += len(chunk)
-            kept += chunk[: KEPT_BYTES - len(kept)]
+            kept += chunk[: most_bytes - len(kept)]
             if size_bytes > READ_BYTES:
                 break
     finally:
         response.close()
-    return Answer(response.status, httpx2.Headers(response.headers), bytes(kept), size_bytes > KEPT_BYTES)
+    return Answer(response.status, httpx2.Headers(response.headers), bytes(kept), size_bytes > most_bytes)
 
 
 def _shown(request: OutboundRequest) -> str:

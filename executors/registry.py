@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from executors.add_comment import add_comment
+from executors.ask_ai import ask_ai
 from executors.change_labels import add_label, remove_label
 from executors.contract import ActionResult, Executor, RunContext
 from executors.create_notification import create_notification
@@ -21,6 +22,7 @@ from shared.model.actions import (
     ActionConfig,
     AddComment,
     AddLabel,
+    AskAi,
     Assign,
     CreateNotification,
     CreatePage,
@@ -58,6 +60,7 @@ EXECUTORS: Final[Mapping[str, Executor]] = MappingProxyType(
         "ADD_COMMENT": taking(AddComment, add_comment),
         "SEND_WEBHOOK": taking(SendWebhook, send_webhook),
         "SEND_EMAIL": taking(SendEmail, send_email),
+        "ASK_AI": taking(AskAi, ask_ai),
         "CREATE_NOTIFICATION": taking(CreateNotification, create_notification),
         "EMIT_EVENT": taking(EmitEvent, emit_event),
         "ADD_LABEL": taking(AddLabel, add_label),

@@ -1,4 +1,4 @@
-"""What a webhook's answer means for the run. Pure.
+"""What an answer over HTTP means for the run. Pure; the codes are a webhook's unless others are given.
 
 2xx                      done
 307, 308                 followed by `executors.send_webhook`, at most 3 times
@@ -7,6 +7,7 @@ anything else            FatalError WEBHOOK_HTTP_ERROR with the status
 """
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -23,14 +24,25 @@ _SECONDS: Final = re.compile(r"-?[0-9]+")
 _SURELY_LONG_DIGITS: Final = 9
 
 
-def check_status(status: int, shown: str, retry_after: timedelta | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of an answer that is worth another attempt, and of one that is not."""
+
+    retriable: str = HTTP_RETRIABLE
+    fatal: str = HTTP_ERROR
+
+
+WEBHOOK: Final = Codes()
+
+
+def check_status(status: int, shown: str, retry_after: timedelta | None, codes: Codes = WEBHOOK) -> None:
     """Return for a 2xx, raise for all others; `shown` names the request in the message."""
     if 200 <= status < 300:
         return
     message = f"{shown} answered {status}"
     if status in _RETRIABLE or status >= 500:
-        raise RetryableError(HTTP_RETRIABLE, message, retry_after)
-    raise FatalError(HTTP_ERROR, message)
+        raise RetryableError(codes.retriable, message, retry_after)
+    raise FatalError(codes.fatal, message)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from executors.ai_service import AiService, ai_service
 from executors.contract import Executor
 from executors.outbound import Outbound, OutboundPolicy
 from executors.registry import EXECUTORS
@@ -39,6 +40,7 @@ class Parts:
     executors: Mapping[str, Executor]
     http: Outbound
     mail: Mailer
+    ai: AiService
     child_module: str = "pipeline.solo_child"
 
 
@@ -66,4 +68,5 @@ def open_parts(settings: Settings) -> Parts:
         executors=EXECUTORS,
         http=Outbound(policy, clock),
         mail=open_mailer(settings),
+        ai=ai_service(settings),
     )

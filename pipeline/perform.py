@@ -95,6 +95,7 @@ class Performer:
             deadline=deadline,
             http=self.parts.http,
             mail=self.parts.mail,
+            ai=self.parts.ai,
             now=self.parts.clock.now(),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from executors.ai_service import AiService
 from executors.contract import RunContext
 from executors.deadline import Deadline
 from executors.outbound import Network, Outbound, OutboundPolicy
@@ -28,6 +29,7 @@ class Trip:
     event: Mapping[str, Any] = field(default_factory=lambda: EVENT)
     subject: SubjectRef | None = None
     mail: Mailer = field(default_factory=lambda: Mailer(None))
+    ai: AiService = field(default_factory=AiService)
 
     def context(self) -> RunContext:
         """Make the context; the deadline starts now."""
@@ -45,6 +47,7 @@ class Trip:
             deadline=Deadline.after(SystemClock(), timedelta(seconds=self.timeout_s)),
             http=self.http,
             mail=self.mail,
+            ai=self.ai,
             now=datetime.now(UTC),
         )
 

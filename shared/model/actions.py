@@ -50,6 +50,7 @@ ACTION_CONFIGS: Final[Mapping[str, type[ActionConfig]]] = MappingProxyType(
         "ADD_COMMENT": AddComment,
         "SEND_WEBHOOK": SendWebhook,
         "SEND_EMAIL": SendEmail,
+        "ASK_AI": AskAi,
         "CREATE_NOTIFICATION": CreateNotification,
         "EMIT_EVENT": EmitEvent,
         "ADD_LABEL": AddLabel,
