@@ -2,18 +2,19 @@
 
 import signal
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from shared.db.alerts import Alert, insert_alerts
 from shared.faults import FaultPoint
 from shared.model.automation import parse_definition
 from shared.services.automations import apply_changes
 from shared.services.definitions import Leftovers
 from tests.system import points
 from tests.system.conftest import Opener
-from tests.system.deployment import CALLER, Deployment
+from tests.system.deployment import CALLER, WORKSPACE, Deployment
+from tests.waiting import poll
 
 
 def due(site: Deployment) -> None:
@@ -49,9 +50,18 @@ def test_a_slot_outlives_its_timers(opened: Opener, point: FaultPoint) -> None:
 
 def test_timers_end_in_order_when_asked(opened: Opener) -> None:
     site = opened()
-    timers: Any = site.fleet.start("timers")
+    timers = site.fleet.start("timers")
     due(site)
     site.await_status("PENDING", 1)
     timers.ask_to_end()
     assert timers.wait() == 0
     assert timers.has_logged("timers_stopped")
+
+
+def test_alerts_are_folded_beside_the_loop(opened: Opener) -> None:
+    site = opened()
+    alert = Alert(WORKSPACE, "f" * 64, "a", "r", "Trouble", "It failed", "CODE", "")
+    with site.backends.database.begin() as conn:
+        insert_alerts(conn, [alert], now=datetime.now(UTC))
+    site.fleet.start("timers")
+    poll(lambda: site.all("SELECT id FROM alert_groups"), 20)
