@@ -67,6 +67,15 @@ def list_dead(client: RedisPort, keys: Keys, most: int) -> list[DeadEntry]:
     return [_shown(entry) for entry in client.xrevrange(keys.dead_stream, count=most)]
 
 
+def find_dead(client: RedisPort, keys: Keys, ids: Iterable[str]) -> dict[str, DeadEntry]:
+    """Give dead entries by id; what is not there is left out."""
+    with client.pipeline(transaction=False) as pipe:
+        for dead_id in ids:
+            pipe.xrange(keys.dead_stream, min=dead_id, max=dead_id)
+        found = [_shown(entry) for answer in pipe.execute() for entry in answer]
+    return {entry.id: entry for entry in found}
+
+
 def requeue(client: RedisPort, keys: Keys, ids: Iterable[str]) -> Iterator[tuple[str, str | None]]:
     """Publish dead entries anew and drop them here, one by one: give each id, and why it stays, if it does.
 

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final
 
 import typer
 
-from knockon.cli.connections import opened_backends
+from knockon.cli.connections import caller, opened_backends
 from knockon.cli.options import Limit, Output, takes
 from knockon.cli.output import Form, print_error, print_json, print_line, print_table, show_json
-from shared.dead_stream import MAXLEN, list_dead, requeue
+from shared.dead_stream import MAXLEN, list_dead
+from shared.masking import mask_tree
 from shared.process import FAILED
+from shared.services.dead_events import put_back_events
 
 group = typer.Typer(help="Events that could not be taken.", no_args_is_help=True)
 
@@ -49,7 +51,8 @@ def add_to(app: typer.Typer) -> None:
 def dead(options: DeadOptions) -> None:
     """List the events that could not be taken, newest first, with the reason."""
     with opened_backends() as backends:
-        entries = list_dead(backends.redis, backends.keys, options.limit)
+        found = list_dead(backends.redis, backends.keys, options.limit)
+    entries = [replace(entry, fields=mask_tree(entry.fields)) for entry in found]
     if options.output is Form.JSON:
         print_json([asdict(entry) for entry in entries])
         return
@@ -68,25 +71,23 @@ def put_back(options: RequeueOptions) -> None:
     for given in options.ids or []:
         if not _ID.fullmatch(given):
             raise typer.BadParameter(f"{given!r} is no id of an entry; they look like 1700000000000-0")
-    left: dict[str, str] = {}
-    ids: list[str] = []
-    moved = 0
-    try:
-        with opened_backends() as backends:
-            ids = options.ids or [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
-            for dead_id, reason in requeue(backends.redis, backends.keys, ids):
-                moved += reason is None
-                if reason is not None:
-                    left[dead_id] = reason
-                    print_error(f"{dead_id} {reason}")
-    finally:
-        if ids or options.everything:
-            _print_moved(moved, len(ids), left, options.output)
-    if left:
+    outcomes: dict[str, str | None] = {}
+    with opened_backends() as backends:
+        ids = options.ids or [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
+        wanted = list(dict.fromkeys(ids))
+        try:
+            outcomes.update(put_back_events(backends, caller("").actor, wanted))
+        finally:
+            _print_outcomes(outcomes, len(wanted), options.output)
+    if any(outcomes.values()):
         raise typer.Exit(FAILED)
 
 
-def _print_moved(moved: int, asked: int, left: Mapping[str, str], output: Form) -> None:
+def _print_outcomes(outcomes: Mapping[str, str | None], asked: int, output: Form) -> None:
+    left = {dead_id: reason for dead_id, reason in outcomes.items() if reason is not None}
+    moved = len(outcomes) - len(left)
+    for dead_id, reason in left.items():
+        print_error(f"{dead_id} {reason}")
     if output is Form.JSON:
         print_json({"requeued": moved, "left": left})
         return

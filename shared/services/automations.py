@@ -153,7 +153,13 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> A
             return Aftermath()
         case ChangeKind.CREATED:
             row = _create(conn, caller, change.after or {}, moment)
-            _audit(conn, caller, ("automation.created", row.id), {"after": change.after}, moment.now)
+            _audit(
+                conn,
+                caller,
+                ("automation.created", row.id),
+                {"before": None, "after": change.after},
+                moment.now,
+            )
             return Aftermath()
         case ChangeKind.UPDATED:
             row = lock_automation(conn, caller.workspace_id, change.key)
@@ -215,7 +221,8 @@ def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime)
     keep_schedule(conn, replace(row, deleted_at=now), now)
     cancelled = cancel_runs_of(conn, row.id, now=now)
     stopped = stop_runs_of(conn, row.id)
-    detail = {"before": row.definition, "runs_cancelled": len(cancelled), "runs_stopped": stopped}
+    counts = {"runs_cancelled": len(cancelled), "runs_stopped": stopped}
+    detail = {"before": row.definition, "after": None, **counts}
     _audit(conn, caller, ("automation.deleted", row.id), detail, now)
     return tell_of_ends(conn, cancelled, now=now)
 

@@ -87,7 +87,7 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
         start = _by_hand(row)
         run = make_run(start.source_id, start, event, queue_for(waiting), now)
         insert_runs(conn, [run])
-        _audit(conn, caller, ("run.started_by_hand", run.id), {"automation_id": row.id}, now)
+        _audit(conn, caller, ("run.started_by_hand", run.id), _started(row), now)
         return run
 
     run = backends.database.transact(work)
@@ -161,6 +161,10 @@ def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: da
         source=caller.actor,
         sanitized=cleaned != payload,
     )
+
+
+def _started(row: AutomationRow) -> Mapping[str, Any]:
+    return {"before": None, "after": RunStatus.PENDING, "automation_id": row.id}
 
 
 def _by_hand(row: AutomationRow) -> Start:

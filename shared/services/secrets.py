@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
 from shared.db.engine import Database
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.people import workspace_name
 from shared.db.secrets import (
     SealedSecret,
@@ -22,6 +21,7 @@ from shared.errors import ConfigError, FatalError, NotFound
 from shared.rules.secret_names import NAME
 from shared.sealing import Seal, Unreadable
 from shared.secrets import find_seal
+from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.settings import Settings
 from shared.time.clock import Clock
@@ -55,7 +55,7 @@ def set_secret(store: SecretStore, caller: Caller, name: str, value: str) -> boo
         before = lock_secret(conn, caller.workspace_id, name)
         put_secret(conn, sealed, now=now)
         what = "secret.created" if before is None else "secret.updated"
-        _audit(conn, caller, (what, name), {"before": _told(before), "after": {"updated_at": now}}, now)
+        write_deed(conn, caller, Deed(what, name, _told(before), {"updated_at": now}), now)
         return before is None
 
     return store.database.transact(work)
@@ -69,7 +69,7 @@ def drop_secret(database: Database, clock: Clock, caller: Caller, name: str) -> 
         before = lock_secret(conn, caller.workspace_id, name)
         if before is None or not delete_secret(conn, caller.workspace_id, name):
             raise NotFound(f"there is no secret {name!r} in workspace {caller.workspace_id!r}")
-        _audit(conn, caller, ("secret.deleted", name), {"before": _told(before), "after": None}, now)
+        write_deed(conn, caller, Deed("secret.deleted", name, _told(before), None), now)
 
     database.transact(work)
 
@@ -122,12 +122,3 @@ def _check(name: str, value: str) -> None:
 
 def _told(row: SecretRow | None) -> Mapping[str, datetime] | None:
     return None if row is None else {"updated_at": row.updated_at}
-
-
-def _audit(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    action, name = what
-    insert_audit(
-        conn, [AuditEntry(caller.workspace_id, caller.actor, action, "secret", name, detail)], now=now
-    )

@@ -11,9 +11,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from shared.db.api_keys import revoke_api_key
+from shared.db.api_keys import list_api_keys, revoke_api_key
 from shared.db.engine import Database
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.people import (
     ApiKeyRow,
     Member,
@@ -25,6 +24,7 @@ from shared.db.people import (
 from shared.errors import ConfigError, NotFound
 from shared.ids import new_id
 from shared.model.roles import Role
+from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.time.clock import Clock
 
@@ -73,7 +73,8 @@ def create_workspace(database: Database, clock: Clock, caller: Caller, owner_ema
             return None
         owner = Member(new_id(), caller.workspace_id, owner_email, owner_email, Role.OWNER)
         insert_member(conn, owner, now=now)
-        _audit(conn, caller, ("workspace.created", caller.workspace_id), now)
+        after = {"name": caller.workspace_id, "owner": owner_email}
+        write_deed(conn, caller, Deed("workspace.created", caller.workspace_id, None, after), now)
         return _insert_key(conn, caller, ("first key", list(Scope)), now)
 
     return database.transact(work)
@@ -98,9 +99,12 @@ def revoke_key(database: Database, clock: Clock, caller: Caller, key_id: str) ->
     now = clock.now()
 
     def work(conn: Connection) -> None:
-        if not revoke_api_key(conn, caller.workspace_id, key_id, now=now):
+        before = next((key for key in list_api_keys(conn, caller.workspace_id) if key.id == key_id), None)
+        if before is None or not revoke_api_key(conn, caller.workspace_id, key_id, now=now):
             raise NotFound(f"there is no key {key_id!r} in workspace {caller.workspace_id!r}")
-        _audit(conn, caller, ("api_key.revoked", key_id), now)
+        if before.revoked_at is None:
+            told = {"name": before.name, "revoked_at": None}
+            write_deed(conn, caller, Deed("api_key.revoked", key_id, told, {**told, "revoked_at": now}), now)
 
     database.transact(work)
 
@@ -117,12 +121,6 @@ def _insert_key(
     made = MadeKey(new_id(), KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES))
     stored = ApiKeyRow(made.id, caller.workspace_id, name, hash_key(made.text), made.text[-4:], tuple(scopes))
     insert_api_key(conn, stored, now=now)
-    _audit(conn, caller, ("api_key.created", made.id), now)
+    after = {"name": name, "scopes": list(scopes), "last4": stored.last4}
+    write_deed(conn, caller, Deed("api_key.created", made.id, None, after), now)
     return made
-
-
-def _audit(conn: Connection, caller: Caller, what: tuple[str, str], now: datetime) -> None:
-    action, resource_id = what
-    kind = action.partition(".")[0]
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, kind, resource_id, {})
-    insert_audit(conn, [entry], now=now)

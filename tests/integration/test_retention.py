@@ -1,13 +1,11 @@
 """What is forgotten by its age: each kind in its own time, oldest first, and no younger row with it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import pytest
 from redis import Redis
 from rq.job import Job
-from sqlalchemy import JSON, Column, Integer, insert
 from structlog.testing import capture_logs
 
 from shared.db.ageing import Ageing
@@ -15,8 +13,8 @@ from shared.db.retention import Expiry, oldest_expired
 from shared.db.tables import AUDIT, LOGS, NOTIFICATIONS
 from shared.db.tables_people import ALERT_GROUPS, ALERT_SENDS, ALERTS
 from shared.db.tables_talk import MESSAGES
-from shared.db.types import UtcDateTime
 from shared.model.runs import QueueKind
+from tests.any_rows import add_row
 from tests.history import DAY, Runs, add_runs, id_at
 from tests.watchdog_stage import WORKSPACE, Stage, close_stage, open_stage
 from watchdog.retention import Pruner, Retention, batches
@@ -48,24 +46,12 @@ def add(stage: Stage, what: Ageing, at: datetime | None, made: datetime) -> str:
     """Write one row of this age, with anything in its other columns, and give its id."""
     table, aged_by = KINDS[what]
     row_id = id_at(made)
-    values = {column.name: filler(column, row_id) for column in table.columns if not column.nullable}
-    values |= {"workspace_id": WORKSPACE, aged_by: at}
-    if table is LOGS:
-        del values["id"]
+    own = {} if table is LOGS else {"id": row_id}
+    given = {"workspace_id": WORKSPACE, aged_by: at}
+    marked = {"fingerprint": row_id} if table is ALERT_GROUPS else {}
     with stage.database.begin() as conn:
-        conn.execute(insert(table).values(values))
+        add_row(conn, table, **own, **given, **marked)
     return row_id
-
-
-def filler(column: Column[Any], row_id: str) -> Any:
-    match column.type:
-        case UtcDateTime():
-            return datetime(2026, 1, 1, tzinfo=UTC)
-        case JSON():
-            return {}
-        case Integer():
-            return 1
-    return row_id if column.name in {"id", "fingerprint"} else "x"
 
 
 def prune(stage: Stage, batch: int = 5_000) -> dict[str, int]:

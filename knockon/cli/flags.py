@@ -1,0 +1,64 @@
+"""`knockon flags`: what a workspace has turned on."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from knockon.cli.connections import caller, opened_database
+from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.output import Form, print_json, print_line, print_table, show_instant
+from shared.db.flags import list_flags
+from shared.model.flag_states import FlagState
+from shared.services.flags import set_flag
+from shared.time.clock import SystemClock
+
+group = typer.Typer(help="What a workspace has turned on.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which workspace, and how to print."""
+
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """Which flag, and what it is to say."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The flag's name.")]
+    state: Annotated[FlagState, typer.Argument(metavar="STATE", help="on or off.")]
+    workspace: Workspace = DEFAULT_WORKSPACE
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top, under one name."""
+    app.add_typer(group, name="flags")
+
+
+@group.command("list")
+@takes(ListOptions)
+def list_all(options: ListOptions) -> None:
+    """List the flags that a workspace has set; the others are as the engine has them by default."""
+    with opened_database() as database, database.read() as conn:
+        flags = list_flags(conn, options.workspace)
+    if options.output is Form.JSON:
+        print_json([asdict(flag) for flag in flags])
+        return
+    rows = ((flag.name, flag.state, show_instant(flag.updated_at)) for flag in flags)
+    print_table(("NAME", "STATE", "UPDATED"), rows)
+
+
+@group.command("set")
+@takes(SetOptions)
+def set_one(options: SetOptions) -> None:
+    """Turn a flag on or off."""
+    with opened_database() as database:
+        wanted = (options.name, options.state)
+        before = set_flag(database, SystemClock(), caller(options.workspace), wanted)
+    was = "never set" if before is None else before
+    print_line(
+        f"{options.name} is {options.state}" + (" already" if before is options.state else f" (was {was})")
+    )

@@ -1,0 +1,47 @@
+"""Flags of a workspace, set by a person."""
+
+import re
+from typing import Final
+
+from sqlalchemy import Connection
+
+from shared.db.engine import Database
+from shared.db.flags import Flag, lock_flag, put_flag
+from shared.db.people import workspace_name
+from shared.errors import ConfigError, NotFound
+from shared.model.flag_states import FlagState
+from shared.services.auditing import Deed, write_deed
+from shared.services.backends import Caller
+from shared.time.clock import Clock
+
+NAME: Final = re.compile(r"[a-z_][a-z0-9_\-]{0,99}")
+
+
+def set_flag(
+    database: Database, clock: Clock, caller: Caller, wanted: tuple[str, FlagState]
+) -> FlagState | None:
+    """Turn a flag of the caller's workspace on or off; give what it said before, None if it was never set.
+
+    Setting it to what it says changes nothing. Raises ConfigError for a name that no flag can have, NotFound
+    without the workspace.
+    """
+    name, state = wanted
+    if NAME.fullmatch(name) is None:
+        raise ConfigError(
+            "a flag's name has at most 100 lower case letters, digits, underscores and dashes,"
+            " the first of them a letter or an underscore"
+        )
+    now = clock.now()
+
+    def work(conn: Connection) -> FlagState | None:
+        if workspace_name(conn, caller.workspace_id) is None:
+            raise NotFound(f"there is no workspace {caller.workspace_id!r}")
+        found = lock_flag(conn, caller.workspace_id, name)
+        before = None if found is None else found.state
+        if before is not state:
+            put_flag(conn, caller.workspace_id, Flag(name, state, now))
+            told = None if before is None else {"state": before}
+            write_deed(conn, caller, Deed("flag.set", name, told, {"state": state}), now)
+        return before
+
+    return database.transact(work)
