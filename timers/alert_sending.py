@@ -75,12 +75,25 @@ class Sender:
         self._database = database
         self._ways = ways
 
-    def send_next(self) -> bool:
-        """Send one message that is due, outside any transaction; False where none is."""
+    def send_due(self, until_s: float) -> None:
+        """Send what is due, until a reading of the monotonic clock.
+
+        Mail has one server for all. Once it failed, the rest of this time is for webhooks.
+        """
+        but: ChannelKind | None = None
+        while self._ways.clock.monotonic() < until_s:
+            send = self._claim(but)
+            if send is None:
+                return
+            if not self._is_over(send) and send.address.kind is ChannelKind.MAIL:
+                but = ChannelKind.MAIL
+
+    def _claim(self, but: ChannelKind | None) -> ClaimedSend | None:
         now = self._ways.clock.now()
-        send = self._database.transact(lambda conn: claim_send(conn, now=now, hold=HOLD))
-        if send is None:
-            return False
+        return self._database.transact(lambda conn: claim_send(conn, but, now=now, hold=HOLD))
+
+    def _is_over(self, send: ClaimedSend) -> bool:
+        """Send a message outside any transaction, and write what came of it; False where its way is down."""
         if send.attempts > ATTEMPTS_MAX:
             self._end(send, Outcome("SENDER_DIED: whoever sent it died each time"), _note_nothing)
             return True
@@ -91,6 +104,7 @@ class Sender:
         except FAULTS as error:
             found = classify_error(error)
             self._fail(send, f"{found.code}: {found.message}"[:ERROR_CHARS])
+            return not found.retryable
         else:
             self._end(send, Outcome(), _note_success)
         return True

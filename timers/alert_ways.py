@@ -21,6 +21,7 @@ from executors.smtp import open_mailer
 from executors.targets import parse_target
 from executors.webhook_answers import check_status
 from shared.errors import FatalError
+from shared.masking import mask_tree
 from shared.model.alert_message import AlertMessage
 from shared.settings import Settings
 from shared.time.clock import Clock
@@ -134,5 +135,5 @@ def hook_body(letter: Letter, now: datetime) -> Mapping[str, object]:
         "type": EVENT,
         "timestamp": now.astimezone(UTC).isoformat(timespec="milliseconds"),
         "text": f"{subject_of(told)}\n{plain_text(told)}",
-        "data": told.model_dump(mode="json"),
+        "data": mask_tree(told.model_dump(mode="json")),
     }

@@ -93,11 +93,7 @@ class Teller:
 
     def _send(self) -> None:
         """Send what is due, for a while: a server that hangs must not keep alerts from being folded."""
-        until = self._clock.monotonic() + SENDING_S
-        while self._has_due_send() and self._clock.monotonic() < until:
-            self._sender.send_next()
-
-    def _has_due_send(self) -> bool:
         with self._database.read() as conn:
             unsent = waiting(conn).unsent
-        return unsent is not None and unsent <= self._clock.now()
+        if unsent is not None and unsent <= self._clock.now():
+            self._sender.send_due(self._clock.monotonic() + SENDING_S)

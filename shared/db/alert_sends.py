@@ -125,8 +125,8 @@ def recent_sends(conn: Connection, addresses: Iterable[Address], *, after: datet
 CLAIM: Final = sql(
     """
     UPDATE alert_sends SET due_at = :until, attempts = attempts + 1
-    WHERE id = (SELECT r.id FROM alert_sends r WHERE r.due_at <= :now ORDER BY r.due_at, r.id
-        LIMIT 1 {skip_locked})
+    WHERE id = (SELECT r.id FROM alert_sends r WHERE r.due_at <= :now AND r.channel <> :but
+        ORDER BY r.due_at, r.id LIMIT 1 {skip_locked})
     RETURNING id, workspace_id, group_id, channel, target, message, attempts
     """
 )
@@ -144,9 +144,12 @@ class ClaimedSend:
     attempts: int
 
 
-def claim_send(conn: Connection, *, now: datetime, hold: timedelta) -> ClaimedSend | None:
-    """Claim the message that is due for longest, until `now + hold`; None where none is due."""
-    row = CLAIM.run(conn, {"now": write_instant(now), "until": write_instant(now + hold)}).first()
+def claim_send(
+    conn: Connection, but: ChannelKind | None, *, now: datetime, hold: timedelta
+) -> ClaimedSend | None:
+    """Claim the message that is due for longest, until `now + hold`; None where none is but of one kind."""
+    values = {"but": but or "", "now": write_instant(now), "until": write_instant(now + hold)}
+    row = CLAIM.run(conn, values).first()
     if row is None:
         return None
     address = Address(ChannelKind(row.channel), row.target)

@@ -9,11 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared.errors import NotFound, RetryableError
-from shared.services.alerts import mute_alerts
+from shared.process import StopFlag
+from shared.secrets import make_seal
+from shared.services.alerts import NewChannel, add_channel, mute_alerts
 from tests.alerts import Desk, opened_desk
 from tests.people import CALLER, audit_actions
+from tests.receiver import Receiver
+from tests.waiting import poll
 
 OLGA = "olga@example.test"
 ADAM = "adam@example.test"
@@ -38,9 +43,9 @@ def body(desk: Desk, at: int = -1, to: str = OLGA) -> str:
 
 def test_a_flood_of_one_dead_endpoint_is_one_group_and_two_mails(desk: Desk) -> None:
     for number in range(60):
-        desk.wait(1 / 12)
+        desk.clock.advance(timedelta(seconds=5))
         desk.die(167 if number < 40 else 166, automation=f"a{number % 40}")
-        desk.teller().tick()
+        desk.wait(0)
     desk.wait(5)
     assert len(desk.office.to(OLGA)) == 1
     desk.wait(1 / 12)
@@ -279,3 +284,36 @@ def test_without_anybody_to_tell_groups_are_counted_still(database_url: str, red
         desk.wait(0)
         assert (desk.group().count, desk.group().told, desk.group().due_at) == (3, 0, None)
         assert desk.rows("SELECT id FROM alert_sends") == []
+
+
+def test_the_loop_outlives_an_outage_and_says_so_once(desk: Desk) -> None:
+    def rename(before: str, after: str) -> None:
+        with desk.backends.database.begin() as conn:
+            conn.exec_driver_sql(f"ALTER TABLE {before} RENAME TO {after}")
+
+    stop = StopFlag()
+    desk.die(1)
+    rename("alerts", "alerts_away")
+    loop = threading.Thread(target=desk.teller().run, args=(stop,))
+    with capture_logs() as logs:
+        loop.start()
+        poll(lambda: [line for line in logs if line["event"] == "outage_began"])
+        rename("alerts_away", "alerts")
+        poll(lambda: len(desk.office.mails) == 2)
+        poll(lambda: [line for line in logs if line["event"] == "outage_ended"])
+        stop.raise_()
+        loop.join(10)
+    assert not loop.is_alive()
+    assert [line["event"] for line in logs if "outage" in line["event"]] == ["outage_began", "outage_ended"]
+
+
+def test_webhooks_do_not_wait_for_a_mail_server_that_is_down(desk: Desk, tmp_path: Path) -> None:
+    with Receiver(tmp_path / "ledger") as receiver:
+        wanted = NewChannel("ops", receiver.url("/in"), None)
+        add_channel(desk.backends.database, desk.clock, make_seal(desk.settings), CALLER, wanted)
+        desk.post.is_cut = True
+        desk.die(1)
+        desk.teller().tick()
+        assert len(receiver.deliveries()) == 1
+    attempts = desk.rows("SELECT attempts FROM alert_sends WHERE channel = 'mail' ORDER BY attempts")
+    assert [row.attempts for row in attempts] == [0, 1]
