@@ -3,12 +3,14 @@
 import re
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from shared.hiding import Hider
 from shared.masking import is_secret_name
 from shared.model.actions import ActionConfig, SendWebhook
+from shared.model.effects import Effect
 from shared.signing import split_secrets
 
 _SCHEME: Final = re.compile(r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+")
@@ -17,6 +19,16 @@ _SCHEME: Final = re.compile(r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+")
 def hider_of(secrets: Mapping[str, str], config: ActionConfig | None) -> Hider:
     """Give what masks an action's traces; `config` is the rendered one, None if it came to none."""
     return Hider((*secrets.values(), *(_own(config) if isinstance(config, SendWebhook) else ())))
+
+
+def masked_effects(effects: tuple[Effect, ...], hider: Hider) -> tuple[Effect, ...]:
+    """Give what an action wants changed as it may be written into rows."""
+    if not hider.hides():
+        return effects
+    return tuple(
+        replace(effect, **{part.name: hider.tree(getattr(effect, part.name)) for part in fields(effect)})
+        for effect in effects
+    )
 
 
 class MaskedError(Exception):

@@ -13,7 +13,7 @@ from executors.contract import ActionResult, RunContext
 from executors.deadline import Deadline
 from executors.registry import executor_for
 from pipeline.drive import ActionFailed, Performed, Step
-from pipeline.hidden import hider_of, masked_error
+from pipeline.hidden import hider_of, masked_effects, masked_error
 from pipeline.parts import Parts
 from shared.db.engine import is_outage
 from shared.db.subjects import find_subject
@@ -75,7 +75,7 @@ class Performer:
             position=step.action.position,
             type=step.action.type,
             output=hider.tree(shown),  # once more: what is no JSON became text only now
-            effects=result.effects,
+            effects=masked_effects(result.effects, hider),
             started_at=started_at,
             ended_at=self.parts.clock.now(),
         )

@@ -46,14 +46,17 @@ class Hider:
             return MASK
         match tree:
             case str():
-                return self.text(tree)
+                shown = self.text(tree)
+                return tree if shown == tree else shown  # which keeps the member of an enumeration
             case Mapping():
                 return {
                     self.text(key) if isinstance(key, str) else key: self.tree(each, levels - 1)
                     for key, each in tree.items()
                 }
-            case list() | tuple():
+            case list():
                 return [self.tree(each, levels - 1) for each in tree]
+            case tuple():
+                return tuple(self.tree(each, levels - 1) for each in tree)
         return tree
 
 

@@ -6,7 +6,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from pipeline.hidden import masked_effects
 from shared.hiding import Hider
+from shared.model.effects import Emit, Notify
+from shared.model.roles import Role
 
 VALUE = 'tok-7Q/a b"+é'
 HIDER = Hider([VALUE])
@@ -75,3 +78,29 @@ def test_the_path_of_a_secret_url_is_hidden_too() -> None:
         "host": "hooks.example",
         "path": "/***",
     }
+
+
+def test_what_hides_nothing_stays_the_very_same() -> None:
+    roles = (Role.OWNER, Role.ADMIN)
+    assert all(isinstance(role, Role) for role in Hider(["opensesame"]).tree(roles))
+
+
+def test_what_lies_too_deep_is_not_shown_at_all() -> None:
+    tree: list[object] = ["opensesame"]
+    for _ in range(5_000):
+        tree = [tree]
+    assert "opensesame" not in repr(flat(Hider(["opensesame"]).tree(tree)))
+
+
+def flat(tree: object) -> object:
+    while isinstance(tree, list):
+        (tree,) = tree
+    return tree
+
+
+def test_effects_are_written_without_what_is_hidden() -> None:
+    effects = (Emit("a.b", {"token": "opensesame"}), Notify("Got opensesame", "", ("owner",)))
+    assert masked_effects(effects, Hider(["opensesame"])) == (
+        Emit("a.b", {"token": "***"}),
+        Notify("Got ***", "", ("owner",)),
+    )
