@@ -37,11 +37,12 @@ CODE = "WEBHOOK_HTTP_RETRIABLE"
 
 
 class Office:
-    """A mail server on loopback that keeps what it took in."""
+    """A mail server on loopback that keeps what it took in; `after` happens before it says so."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
         self.readers: list[str] = []
+        self.after: Callable[[], None] | None = None
 
     async def handle_DATA(  # noqa: N802  # the name that the server calls
         self, server: SMTP, session: Session, envelope: Envelope
@@ -52,6 +53,8 @@ class Office:
         assert isinstance(parsed, EmailMessage)
         self.mails.append(parsed)
         self.readers += envelope.rcpt_tos
+        if self.after is not None:
+            self.after()
         return "250 OK"
 
     def to(self, reader: str) -> list[EmailMessage]:
