@@ -1,6 +1,7 @@
 """Which function does which action type."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -37,8 +38,12 @@ from shared.model.actions import (
     Snooze,
     UpdateRecord,
 )
+from shared.model.effects import Effect
+from shared.plugins import Plugin, installed_plugins
 
 Config = TypeVar("Config", bound=ActionConfig)
+
+PLUGIN_BROKEN: Final = "PLUGIN_BROKEN"
 
 
 def taking(model: type[Config], execute: Callable[[Config, RunContext], ActionResult]) -> Executor:
@@ -74,9 +79,33 @@ EXECUTORS: Final[Mapping[str, Executor]] = MappingProxyType(
 )
 
 
-def executor_for(action_type: str, executors: Mapping[str, Executor] = EXECUTORS) -> Executor:
+@cache
+def all_executors() -> Mapping[str, Executor]:
+    """Give the executors of this process: the engine's own, and those of its plug-ins."""
+    brought = {name: _brought(each.plugin) for name, each in installed_plugins().found.items()}
+    return MappingProxyType({**brought, **EXECUTORS})
+
+
+def executor_for(action_type: str, executors: Mapping[str, Executor] | None = None) -> Executor:
     """Find the executor of an action type, or raise FatalError UNKNOWN_ACTION; tests pass a mapping."""
-    found = executors.get(action_type)
+    found = (all_executors() if executors is None else executors).get(action_type)
     if found is None:
         raise FatalError("UNKNOWN_ACTION", f"no executor does {action_type}")
     return found
+
+
+def _brought(plugin: Plugin) -> Executor:
+    """Make an executor of a plug-in; what it gives is looked at before it goes anywhere."""
+
+    def execute(config: ActionConfig, run: RunContext) -> ActionResult:
+        try:
+            given = plugin.execute(config, run)
+        except SystemExit as error:
+            raise FatalError(PLUGIN_BROKEN, "the plug-in wanted to end the process") from error
+        if not (isinstance(given, ActionResult) and isinstance(given.output, Mapping)):
+            raise FatalError(PLUGIN_BROKEN, "the plug-in gave no ActionResult with an output")
+        if not all(isinstance(effect, Effect) for effect in given.effects):
+            raise FatalError(PLUGIN_BROKEN, "the plug-in asked for an effect that there is not")
+        return given
+
+    return taking(plugin.config, execute)

@@ -24,6 +24,7 @@ from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
 from shared.masking import mask_userinfo
 from shared.model.runs import QueueKind
+from shared.plugins import installed_plugins
 from shared.queue import HandleQueue
 from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
 from shared.settings import Settings
@@ -42,6 +43,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _python()
     yield Finding(Level.OK, "settings", "are well-formed")
     yield _data_folder(settings.data_dir)
+    yield from plugin_findings()
     yield from _redis(settings)
     yield from _sql(settings)
 
@@ -51,6 +53,16 @@ def _python() -> Finding:
     if tuple(map(int, platform.python_version_tuple()[:2])) < OLDEST_PYTHON:
         return Finding(Level.FAIL, "python", found, f"use Python {wanted} or later")
     return Finding(Level.OK, "python", found)
+
+
+def plugin_findings() -> Iterator[Finding]:
+    """Tell of each plug-in that was found, and of each that cannot be used."""
+    plugins = installed_plugins()
+    for each in plugins.found.values():
+        yield Finding(Level.OK, "plug-in", f"{each.action_type}, by {each.distribution}")
+    for broken in plugins.broken:
+        text = f"{broken.name}, by {broken.distribution}: {broken.reason}"
+        yield Finding(Level.FAIL, "plug-in", text, "mend that distribution, or uninstall it")
 
 
 def _data_folder(folder: Path) -> Finding:

@@ -21,7 +21,7 @@ def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeede
     if run.depth >= depth_max:
         return Succeeded(SkipReason.DEPTH_LIMIT, {})
     if plan.fault is not None:
-        return _failed("DEFINITION_INVALID", plan.fault)
+        return _failed(plan.fault_code, plan.fault)
     if not 1 <= len(plan.actions) <= MAX_ACTIONS:
         return _failed("ACTION_COUNT", f"{len(plan.actions)} actions; 1 to {MAX_ACTIONS} are allowed")
     return _changed_definition(run, plan)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from executors.ai_service import AiService, ai_service
 from executors.contract import Executor
 from executors.outbound import Outbound, OutboundPolicy
-from executors.registry import EXECUTORS
+from executors.registry import all_executors
 from executors.smtp import Mailer, open_mailer
 from shared.db.engine import Database, open_database
 from shared.errors import SettingsError
@@ -65,7 +65,7 @@ def open_parts(settings: Settings) -> Parts:
         queue=HandleQueue(redis, keys),
         clock=clock,
         owner=f"{socket.gethostname()}-{os.getpid()}-{new_id()[-12:]}",
-        executors=EXECUTORS,
+        executors=all_executors(),
         http=Outbound(policy, clock),
         mail=open_mailer(settings),
         ai=ai_service(settings),

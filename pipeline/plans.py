@@ -4,12 +4,13 @@ Kept by version, checked at each claim.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.action_types import config_model
 from shared.db.automations import AutomationRow, AutomationState, automation_states, find_automations
 from shared.errors import DefinitionError
 from shared.model.actions import ActionConfig
@@ -23,6 +24,8 @@ from shared.rules.templates import has_template
 from shared.settings import Settings
 
 KEPT: Final = 10_000
+DEFINITION_INVALID: Final = "DEFINITION_INVALID"
+UNKNOWN_ACTION: Final = "UNKNOWN_ACTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Plan:
     actions: tuple[PlannedAction, ...]
     reads_subject: bool
     fault: str | None
+    fault_code: str = DEFINITION_INVALID
 
 
 GONE: Final = AutomationState(version=0, status=AutomationStatus.ARCHIVED, is_deleted=True)
@@ -100,7 +104,7 @@ class Plans:
         try:
             definition = parse_definition(row.definition)
         except DefinitionError as error:
-            return _empty(automation_id, row.name, state, str(error))
+            return _unreadable(automation_id, row, state, error)
         actions = tuple(
             PlannedAction(
                 position=position,
@@ -132,6 +136,24 @@ def _reads_subject(actions: Any) -> bool:
 
 def _secrets_of(config: ActionConfig) -> tuple[str, ...]:
     return secret_names(text for _, text in walk_texts(config.model_dump(mode="json")))
+
+
+def _unreadable(
+    automation_id: str, row: AutomationRow, state: AutomationState, error: DefinitionError
+) -> Plan:
+    """Make the plan of a definition that this process cannot read: it lacks a plug-in, or it is invalid."""
+    plan = _empty(automation_id, row.name, state, str(error))
+    missing = [name for name in _types_in(row.definition) if config_model(name) is None]
+    if not missing:
+        return plan
+    said = f"no executor does {', '.join(missing)}: its plug-in is not installed here, or broken"
+    return replace(plan, fault=said, fault_code=UNKNOWN_ACTION)
+
+
+def _types_in(definition: Mapping[str, Any]) -> list[str]:
+    actions = definition.get("actions")
+    written = actions if isinstance(actions, list) else []
+    return [str(each["type"]) for each in written if isinstance(each, Mapping) and "type" in each]
 
 
 def _empty(automation_id: str, name: str, state: AutomationState, fault: str | None) -> Plan:

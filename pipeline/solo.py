@@ -88,7 +88,7 @@ class Solo:
                 return -signal.SIGTERM
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._parts.child_module, claim.run_id, str(claim.lease)],
-                env={**os.environ, "PYTHONPATH": str(ROOMS), IN_CHILD: "1"},
+                env={**os.environ, "PYTHONPATH": _path(), IN_CHILD: "1"},
             )
             self._children.add(child)
         code = child.wait()
@@ -138,6 +138,11 @@ class Solo:
 
     def _wake(self, run: ClaimedRun, at: datetime) -> None:
         self._parts.queue.push(run.queue, [run.claim.run_id], at)
+
+
+def _path() -> str:
+    """Give what a child finds its modules by: the rooms, and where this process's own plug-ins may lie."""
+    return os.pathsep.join(filter(None, (str(ROOMS), os.environ.get("PYTHONPATH"))))
 
 
 def _nothing() -> None:

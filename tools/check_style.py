@@ -42,6 +42,7 @@ CATCHES_ALL: Final = {
     "matcher/service.py": "the process's loop",
     "timers/alerting.py": "the loop that tells people",
     "timers/service.py": "the process's loop",
+    "shared/plugins.py": "around what a plug-in does when it is loaded or checked",
     "watchdog/service.py": "the process's loop",
     "worker/run_worker.py": "the process's loop",
     "worker/scheduler.py": "the process's loop",

@@ -27,7 +27,7 @@ class ActionConfig(Part):
     what comes of it is masked before it is recorded.
     """
 
-    is_local: ClassVar[bool] = True
+    is_local: ClassVar[bool] = False
     template_free: ClassVar[frozenset[str]] = frozenset()
     json_text: ClassVar[frozenset[str]] = frozenset()
     html_text: ClassVar[frozenset[str]] = frozenset()
@@ -36,6 +36,12 @@ class ActionConfig(Part):
     def renders_as_json(self) -> bool:
         """Tell whether the `json_text` keys hold JSON."""
         return False
+
+
+class LocalConfig(ActionConfig):
+    """What an action takes that changes only our own tables, and waits on nothing."""
+
+    is_local: ClassVar[bool] = True
 
 
 class SubjectRef(Part):

@@ -16,7 +16,6 @@ Number = StrictInt | StrictFloat
 class AskAi(ActionConfig):
     """Ask a language model behind an interface like OpenAI's. With `json` its answer must be JSON."""
 
-    is_local: ClassVar[bool] = False
     template_free: ClassVar[frozenset[str]] = frozenset({"model", "max_tokens", "temperature", "json"})
 
     prompt: Annotated[Filled, StringConstraints(max_length=PROMPT_MAX)]

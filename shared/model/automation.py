@@ -16,8 +16,9 @@ from pydantic import (
     field_validator,
 )
 
+from shared.action_types import action_types, config_model
 from shared.errors import DefinitionError, Fault
-from shared.model.actions import ACTION_CONFIGS, ActionConfig
+from shared.model.action_config import ActionConfig
 from shared.model.parts import Part, counted
 from shared.model.plain_tree import tree_faults
 from shared.model.refusals import Refused, faults_of, join, unknown
@@ -25,6 +26,7 @@ from shared.model.statuses import AutomationStatus
 from shared.model.templated import walk_texts
 from shared.model.triggers import DATABASE_TRIGGERS, EVENTLESS_TRIGGERS, MESSAGE_TRIGGERS, Name, Trigger
 from shared.model.yaml_text import read_yaml
+from shared.plugins import validate_config
 from shared.rules.condition_checks import GROUPS
 from shared.rules.conditions import check_conditions
 from shared.rules.secret_names import check_secrets, check_without_secrets
@@ -52,18 +54,18 @@ class Action(Part):
     @field_validator("type")
     @classmethod
     def _check_type(cls, name: str) -> str:
-        if name not in ACTION_CONFIGS:
-            raise ValueError(unknown(name, ACTION_CONFIGS))
+        if config_model(name) is None:
+            raise ValueError(unknown(name, action_types()))
         return name
 
     @field_validator("config", mode="plain")
     @classmethod
     def _check_config(cls, given: object, info: ValidationInfo) -> ActionConfig:
-        model = ACTION_CONFIGS.get(info.data.get("type", ""))
+        model = config_model(info.data.get("type", ""))
         if model is None:
             return ActionConfig()
         try:
-            config = model.model_validate(given)
+            config = validate_config(model, given)
         except ValidationError as error:
             raise Refused(faults_of(error, model)) from error
         faults = list(_template_faults(config))

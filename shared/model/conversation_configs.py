@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from shared.model.action_config import ID_MAX, ActionConfig, Filled, Given, Id, is_final
+from shared.model.action_config import ID_MAX, Filled, Given, Id, LocalConfig, is_final
 from shared.model.event_fields import parse_instant
 from shared.model.parts import Text, counted
 
@@ -36,7 +36,7 @@ Label = Annotated[Filled, StringConstraints(max_length=ID_MAX)]
 Labels = Annotated[tuple[Label, ...], counted(1, LABELS_MAX)]
 
 
-class ConversationConfig(ActionConfig):
+class ConversationConfig(LocalConfig):
     """An action on a conversation."""
 
     conversation_id: Annotated[Id | None, Given] = None

@@ -86,7 +86,6 @@ Addresses = Annotated[
 class SendEmail(ActionConfig):
     """Send a mail. In `html` each rendered value is escaped."""
 
-    is_local: ClassVar[bool] = False
     html_text: ClassVar[frozenset[str]] = frozenset({"html"})
 
     to: Addresses

@@ -5,14 +5,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from shared.errors import BadEvent
-from shared.model.action_config import ActionConfig, Properties
+from shared.model.action_config import LocalConfig, Properties
 from shared.model.event_fields import read_type
 from shared.model.executed import EXECUTED
 from shared.model.parts import Text, counted
 from shared.model.roles import Role
 
 
-class CreateNotification(ActionConfig):
+class CreateNotification(LocalConfig):
     """Put a notice into the inbox of every member who has one of the roles."""
 
     title: Text
@@ -20,7 +20,7 @@ class CreateNotification(ActionConfig):
     roles: Annotated[tuple[Role, ...], counted(1, len(Role))] = (Role.OWNER, Role.ADMIN)
 
 
-class EmitEvent(ActionConfig):
+class EmitEvent(LocalConfig):
     """Publish an event of one's own (`order.reviewed`), one step deeper in the chain than its trigger."""
 
     template_free: ClassVar[frozenset[str]] = frozenset({"event_type"})

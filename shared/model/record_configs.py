@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, JsonValue, StrictBool, model_validator
 
-from shared.model.action_config import ActionConfig, Filled, Given, Id, Properties, SubjectRef
+from shared.model.action_config import Filled, Given, Id, LocalConfig, Properties, SubjectRef
 
 
-class UpdateRecord(ActionConfig):
+class UpdateRecord(LocalConfig):
     """Set fields of a record: the event's own, the one named by `record_id`, or another kind of `subject`.
 
     Fields that somebody else changed after the event are left alone unless `force`.
@@ -26,7 +26,7 @@ class UpdateRecord(ActionConfig):
         return self
 
 
-class CreateRecord(ActionConfig):
+class CreateRecord(LocalConfig):
     """Make a record in a database. Without `record_id` a repeat of the same action still makes one record."""
 
     database_id: Id
@@ -34,7 +34,7 @@ class CreateRecord(ActionConfig):
     record_id: Annotated[Id | None, Given] = None
 
 
-class CreatePage(ActionConfig):
+class CreatePage(LocalConfig):
     """Make a page. Without `page_id` a repeat of the same action still makes one page."""
 
     title: Filled
@@ -44,7 +44,7 @@ class CreatePage(ActionConfig):
     parent_id: Annotated[Id | None, Given] = None
 
 
-class AddComment(ActionConfig):
+class AddComment(LocalConfig):
     """Say something about a record or another kind of subject: by default what the event is about."""
 
     body: Filled

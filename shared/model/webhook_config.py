@@ -23,7 +23,6 @@ _FRAMING_HEADERS: Final = frozenset({"host", "content-length", "transfer-encodin
 class SendWebhook(ActionConfig):
     """Call a URL. Without a body the trigger event is sent; `secret` signs the call (Standard Webhooks)."""
 
-    is_local: ClassVar[bool] = False
     takes_secrets: ClassVar[bool] = True
     template_free: ClassVar[frozenset[str]] = frozenset({"method", "content_type"})
     json_text: ClassVar[frozenset[str]] = frozenset({"body"})

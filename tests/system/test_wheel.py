@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import ROOT
+from tests.plugin_wheels import install_example
 from tests.servers import locked
 from tests.system.commands import Home
 from tests.waiting import poll
@@ -28,6 +29,12 @@ DEADLY = """
   name: Deadly
   trigger: {type: EVENT, config: {eventType: order.placed}}
   actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
+"""
+PICKING = """
+- key: picking
+  name: Picking
+  trigger: {type: EVENT, config: {eventType: order.placed}}
+  actions: [{type: PICK_ONE, config: {choices: [ada], by: "{{ orderId }}"}}]
 """
 QUICK = {"RUN_LEASE_S": "2", "LEASE_RENEW_S": "0.5", "WATCHDOG_LEASES_S": "0.5", "WATCHDOG_HANDLES_S": "0.5"}
 LIMIT_S = 150
@@ -115,6 +122,20 @@ def test_a_run_that_kills_is_driven_alone_in_an_installation(installed: Path, tm
         assert up.said().count("solo_run_died") == 2
         assert "SIGKILL" in home.run("runs", "show", run["id"])
         assert "No module named" not in up.said()
+
+
+def test_a_plugin_acts_in_an_installation(installed: Path, tmp_path: Path) -> None:
+    laid = install_example(tmp_path / "plugin")
+    home = Home(tmp_path / "home", {"PYTHONPATH": str(laid)}, installed / "bin" / "knockon")
+    (home.folder / "automations.yaml").write_text(PICKING)
+    with home.started("up") as up:
+        up.await_line("worker_started")
+        home.run("apply", "-f", "automations.yaml")
+        assert "PICK_ONE, by knockon-pick-one 0.1.0" in home.run("doctor")
+        home.run("publish", "order.placed", "--payload", '{"orderId": "o1"}')
+        poll(lambda: "run completed" in home.run("tail", "--no-follow"), LIMIT_S, every_s=0.5)
+        (run,) = home.ask("runs", "list")
+        assert "ada" in home.run("runs", "show", run["id"])
 
 
 def test_no_locked_dependency_takes_a_name_of_ours() -> None:
