@@ -28,7 +28,7 @@ def send_email(config: SendEmail, run: RunContext) -> ActionResult:
     return ActionResult(output | ({"refused": dict(delivered.refused)} if delivered.refused else {}))
 
 
-def _listed(addresses: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def _listed(addresses: str | list[str] | None) -> tuple[str, ...]:
     if addresses is None:
         return ()
-    return (addresses,) if isinstance(addresses, str) else addresses
+    return (addresses,) if isinstance(addresses, str) else tuple(addresses)

@@ -48,7 +48,7 @@ def _check_line(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _check_addresses(given: object, info: ValidationInfo) -> str | tuple[str, ...]:
+def _check_addresses(given: object, info: ValidationInfo) -> str | list[str]:
     """Check one address or a list; each text that is not a template any more must be one address."""
     if isinstance(given, str):
         _check_address(given, info)
@@ -60,7 +60,7 @@ def _check_addresses(given: object, info: ValidationInfo) -> str | tuple[str, ..
     faults = list(_address_faults(given, info))
     if faults:
         raise Refused(faults)
-    return tuple(map(as_text, given))
+    return list(map(as_text, given))
 
 
 def _address_faults(given: Iterable[object], info: ValidationInfo) -> Iterable[Fault]:
@@ -77,7 +77,7 @@ def _check_address(text: str, info: ValidationInfo) -> None:
 
 
 Addresses = Annotated[
-    str | tuple[str, ...],
+    str | list[str],
     PlainValidator(_check_addresses),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
