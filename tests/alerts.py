@@ -127,11 +127,13 @@ class Desk:
         return self.clock.now()
 
     def die(
-        self, count: int, message: str = DEAD_HOST, automation: str = "welcome", code: str = CODE
+        self, count: int, message: str = DEAD_HOST, automation: str = "welcome", workspace_id: str = "w1"
     ) -> None:
         """Record dead letters in one set, as the journal does."""
         automation_id = self.automations.get(automation) or self._automation(automation)
-        letters = [_letter(automation_id, automation, RunError(code, message, 1)) for _ in range(count)]
+        letters = [
+            _letter(workspace_id, automation_id, automation, RunError(CODE, message, 1)) for _ in range(count)
+        ]
         with self.backends.database.begin() as conn:
             record_dead_letters(conn, letters, now=self.clock.now())
 
@@ -165,16 +167,16 @@ class Desk:
         return row
 
 
-def add_people(backends: Backends, people: Iterable[tuple[str, Role]]) -> None:
-    """Add members of workspace w1."""
+def add_people(backends: Backends, people: Iterable[tuple[str, Role]], workspace_id: str = "w1") -> None:
+    """Add members of a workspace."""
     with backends.database.begin() as conn:
         for address, role in people:
-            insert_member(conn, Member(new_id(), "w1", address, address, role), now=NOW)
+            insert_member(conn, Member(new_id(), workspace_id, address, address, role), now=NOW)
 
 
-def _letter(automation_id: str, name: str, error: RunError) -> DeadLetter:
-    run_id = new_id()
-    run = EndedRun(run_id, "w1", automation_id, run_id, "EVENT", 1, RunStatus.DEAD_LETTER, 1000, error)
+def _letter(workspace_id: str, automation_id: str, name: str, error: RunError) -> DeadLetter:
+    id_ = new_id()
+    run = EndedRun(id_, workspace_id, automation_id, id_, "EVENT", 1, RunStatus.DEAD_LETTER, 1000, error)
     return DeadLetter(run, name, error, 9, DeadLetterKind.EXHAUSTED)
 
 

@@ -16,6 +16,7 @@ from knockon.cli.tail import parse_span
 from shared.db.alert_channels import Channel, list_channels
 from shared.db.alert_groups import GroupRow, list_groups
 from shared.db.alert_sends import ChannelKind
+from shared.db.dead_letters import automation_names
 from shared.errors import ConfigError
 from shared.process import FAILED
 from shared.rules.alerting import state_of
@@ -105,6 +106,7 @@ def list_all(options: ListOptions) -> None:
     """List a workspace's troubles, that with the newest dead letter first."""
     with opened_database() as database, database.read() as conn:
         rows = list_groups(conn, options.workspace, most=options.limit)
+        names = automation_names(conn, (row.group.automation_id for row in rows if row.group.automation_id))
     now = SystemClock().now()
     shown = [_group(row, now) for row in rows]
     if options.output is Form.JSON:
@@ -122,7 +124,7 @@ def list_all(options: ListOptions) -> None:
                 show_instant(each["first_at"]),
                 show_instant(each["last_at"]),
                 each["code"],
-                each["target"],
+                names.get(each["target"], each["target"]),
                 each["message"],
             )
             for each in shown
@@ -160,7 +162,7 @@ def mute(options: MuteOptions) -> None:
         span = DAY if options.span is None else options.span
         wanted = (options.group, span)
         row, until = mute_alerts(database, SystemClock(), caller(options.workspace), wanted)
-    what = f"{row.code} at {row.target}"
+    what = f"{row.code}, {row.title if row.target == row.group.automation_id else row.target}"
     print_line(f"{what}: muted until {show_instant(until)}" if span else f"{what}: not muted")
 
 

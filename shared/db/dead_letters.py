@@ -26,6 +26,7 @@ from shared.rules.fingerprints import fingerprint, target_of
 
 RESOURCE: Final = "automation_run"
 ALERT_BYTES: Final = 1_000
+READ_BYTES: Final = 4 * ALERT_BYTES  # masked before it is cut, so that no cut bares a password
 
 
 class DeadLetterKind(StrEnum):
@@ -93,7 +94,8 @@ def _notice(letter: DeadLetter) -> Notice:
 
 def _alert(letter: DeadLetter) -> Alert:
     """Tell of it to those who are told outside the inbox: grouped, later, by `timers.alerting`."""
-    run, code, said = letter.run, letter.error.code, mask_userinfo(letter.error.message)
+    run, code = letter.run, letter.error.code
+    said = mask_userinfo(cut_text(letter.error.message, READ_BYTES))
     target = target_of(code, said, run.automation_id)
     return Alert(
         workspace_id=run.workspace_id,

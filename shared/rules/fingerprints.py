@@ -38,9 +38,10 @@ def target_of(code: str, message: str, automation_id: str) -> str:
     """Say what is in trouble: the host and port of the other side, or the automation."""
     if code in _OF_ONE_READER:
         return automation_id
-    found = _REQUEST.search(message)
+    said = message[:MESSAGE_CHARS]
+    found = _REQUEST.search(said)
     if found is None and code.startswith((_NETWORK, _MAIL)):
-        found = _SERVER.match(message) or (_URL.search(message) if code.startswith(_NETWORK) else None)
+        found = _SERVER.match(said) or (_URL.search(said) if code.startswith(_NETWORK) else None)
     if found is None:
         return MAIL_SERVER if code.startswith(_MAIL) else automation_id
     return found["host"].rstrip(".:").lower() or automation_id

@@ -12,10 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from shared.errors import NotFound, RetryableError
+from shared.model.roles import Role
 from shared.process import StopFlag
 from shared.secrets import make_seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts
-from tests.alerts import Desk, opened_desk
+from tests.alerts import Desk, add_people, opened_desk
 from tests.people import CALLER, audit_actions
 from tests.receiver import Receiver
 from tests.waiting import poll
@@ -136,6 +137,18 @@ def test_a_channel_takes_twenty_an_hour_the_last_of_them_for_all_that_are_left(d
     assert sum("11 kinds of errors (11x)" in mail["Subject"] for mail in desk.office.to(OLGA)) == 1
     assert len(desk.office.to(ADAM)) == 20
     desk.die(1, message="is broken", automation="late")
+    desk.wait(59)
+    assert len(desk.office.to(OLGA)) == 20
+    desk.wait(1)
+    assert len(desk.office.to(OLGA)) == 21
+
+
+def test_a_person_of_two_workspaces_is_told_twenty_times_an_hour_in_all(desk: Desk) -> None:
+    add_people(desk.backends, [(OLGA, Role.OWNER)], "w2")
+    for number in range(20):
+        desk.die(1, message="is broken", automation=f"a{number}")
+    desk.wait(0)
+    desk.die(1, message="is broken", automation="elsewhere", workspace_id="w2")
     desk.wait(59)
     assert len(desk.office.to(OLGA)) == 20
     desk.wait(1)

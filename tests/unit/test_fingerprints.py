@@ -63,3 +63,4 @@ def test_words_with_apostrophes_are_not_taken_for_quotes() -> None:
 
 def test_a_hostile_message_is_cheap_and_any_text_has_a_fingerprint() -> None:
     assert len(fingerprint("C", "'\"`@:/#-" * 100_000 + "\ud800", "\ud800")) == 16
+    assert target_of("NET_EPIPE", "a" * 1_000_000, "a1") == "a1"
