@@ -38,7 +38,7 @@ def set_status(config: SetStatus, run: RunContext) -> ActionResult:
 
 
 def snooze(config: Snooze, run: RunContext) -> ActionResult:
-    """Ask for rest until an instant; minutes count from now, and from the last attempt that was made."""
+    """Ask for rest until an instant; minutes count from this attempt."""
     found = conversation_of(config, run)
     ends_at = config.ends_at or run.now + timedelta(minutes=config.minutes or 0)
     fields = {"status": ConversationStatus.SNOOZED.value, "snoozedUntil": format_instant(ends_at)}

@@ -154,6 +154,26 @@ def test_a_run_whose_plugin_is_missing_says_so(
     assert "PICK_ONE" in str(row.error)
 
 
+def test_a_run_that_is_driven_alone_finds_its_plugin(
+    example: Path,
+    open_here: OpenRoom,
+    engines: list[Engine],
+    monkeypatch: pytest.MonkeyPatch,
+    found_anew: None,
+) -> None:
+    monkeypatch.syspath_prepend(str(example))
+    room = open_here()
+    addresses = {"REDIS_URL": room.parts.settings.redis_url, "DATABASE_URL": room.parts.settings.database_url}
+    for name, value in {**addresses, "PYTHONPATH": example, "LOG_LEVEL": "error"}.items():
+        monkeypatch.setenv(name, str(value))
+    run_id = room.run(room.automation(action("PICK_ONE", choices=["ada"], by="x")))
+    room.set(run_id, crash_count=1, retry_count=1, failures=1)
+    engine = start(room, engines)
+    engine.take([run_id])
+    assert engine.wait_idle(30)
+    assert room.status(run_id) == "SUCCEEDED"
+
+
 def test_what_cannot_be_used_is_named_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {
         "GOOD": "odd:GOOD",
