@@ -4,16 +4,9 @@ A key is 32 bytes. Of several the first one seals and each one opens, while one 
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
-from typing import Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-
-KEY_BYTES: Final = 32
-AT_ONCE: Final = 2
-
-_FROM_URL_SAFE: Final = str.maketrans("-_", "+/")
 
 
 class Unreadable(Exception):
@@ -47,23 +40,3 @@ class Seal:
         except (InvalidToken, UnicodeError):
             return False
         return True
-
-
-def read_seal_keys(text: str) -> tuple[bytes, ...]:
-    """Give the keys of a setting or a file. Raises ValueError unless they are one or two of 32 bytes."""
-    keys = tuple(map(_read_key, text.split()))
-    if not 1 <= len(keys) <= AT_ONCE or any(len(key) != KEY_BYTES for key in keys):
-        raise ValueError(f"must be {KEY_BYTES} bytes in base64, or two such keys with a space between them")
-    return keys
-
-
-def write_seal_key(key: bytes) -> str:
-    """Give a key as `read_seal_keys` reads it."""
-    return base64.b64encode(key).decode("ascii")
-
-
-def _read_key(text: str) -> bytes:
-    try:
-        return base64.b64decode(text.translate(_FROM_URL_SAFE), validate=True)
-    except (binascii.Error, ValueError):
-        return b""

@@ -12,7 +12,8 @@ from typing import Final
 
 from shared.errors import ConfigError
 from shared.folders import make_private
-from shared.sealing import KEY_BYTES, Seal, read_seal_keys, write_seal_key
+from shared.seal_keys import KEY_BYTES, read_seal_keys, write_seal_key
+from shared.sealing import Seal
 from shared.settings import Settings
 
 KEY_FILE: Final = "secrets.key"

@@ -16,7 +16,7 @@ from pydantic_settings import SettingsError as SourceError
 
 from shared.errors import SettingsError
 from shared.masking import MASK, mask_userinfo
-from shared.sealing import read_seal_keys
+from shared.seal_keys import read_seal_keys
 from shared.signing import read_keys
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")

@@ -1,8 +1,9 @@
 """The bearer token in the run history.
 
-Elsewhere a token that an action sent was shown in clear among the data of the run, and error objects printed
-every header of the request. Here a secret is named in the automation, opened for one attempt, and masked in all
-that comes of it before anything is recorded, whatever the endpoint echoes and however the attempt ends.
+Elsewhere a token that an action sent was shown in clear among the data of the run, and error objects
+printed every header of the request. Here a secret is named in the automation, opened for one attempt, and
+masked in all that comes of it before anything is recorded, whatever the endpoint echoes and however the
+attempt ends.
 """
 
 import logging
@@ -16,7 +17,8 @@ from sqlalchemy import text
 
 from shared.db.schema import METADATA
 from shared.logs import mask_secrets
-from shared.sealing import Seal, write_seal_key
+from shared.seal_keys import write_seal_key
+from shared.sealing import Seal
 from shared.services.runs import ReplayFrom, replay
 from shared.services.secrets import SecretStore, drop_secret, set_secret
 from tests.field.conftest import Open

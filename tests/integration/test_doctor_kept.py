@@ -8,7 +8,8 @@ import pytest
 
 from knockon.doctor_kept import examine_kept
 from knockon.findings import Level
-from shared.sealing import Seal, write_seal_key
+from shared.seal_keys import write_seal_key
+from shared.sealing import Seal
 from shared.secrets import make_seal
 from shared.services.backends import Backends
 from shared.services.secrets import SecretStore, set_secret

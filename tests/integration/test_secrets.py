@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from knockon.cli.app import make_app
 from shared.db.secrets import list_secrets
 from shared.errors import ConfigError, FatalError, NotFound
-from shared.sealing import Seal, write_seal_key
+from shared.seal_keys import write_seal_key
+from shared.sealing import Seal
 from shared.services.backends import Backends, Caller
 from shared.services.secrets import SecretStore, drop_secret, open_secrets, set_secret
 from shared.settings import Settings

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ConfigError
-from shared.sealing import Seal, Unreadable, read_seal_keys, write_seal_key
+from shared.errors import ConfigError, SettingsError
+from shared.seal_keys import read_seal_keys, write_seal_key
+from shared.sealing import Seal, Unreadable
 from shared.secrets import find_seal, make_seal
-from shared.settings import Settings
+from shared.settings import Settings, load_settings
 
 OLD, NEW = b"o" * 32, b"n" * 32
 
@@ -112,3 +113,21 @@ def test_a_file_that_holds_no_key_is_named_and_not_shown(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"secrets\.key: must be 32 bytes") as refused:
         make_seal(settings(tmp_path))
     assert "opensesame" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["opensesame", "b3BlbnNlc2FtZQ==", " ".join([write_seal_key(NEW)] * 3)])
+def test_a_bad_setting_stops_the_start_and_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECRETS_KEY", text)
+    with pytest.raises(SettingsError, match=r"SECRETS_KEY: .*32 bytes in base64") as refused:
+        load_settings()
+    assert text not in str(refused.value)
+
+
+def test_two_keys_with_a_space_between_are_a_setting(tmp_path: Path) -> None:
+    found = find_seal(settings(tmp_path, f"{write_seal_key(NEW)} {write_seal_key(OLD)}"))
+    assert found is not None
+    assert found.seal.open(Seal([OLD]).close("a")) == "a"
+    assert found.seal.is_newest(found.seal.close("b"))
