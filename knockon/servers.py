@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from knockon.embedded import find_redis
+from knockon.keeping import is_up
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -20,6 +21,11 @@ def redis_url(settings: Settings) -> str:
     if settings.redis_url is not None:
         return settings.redis_url
     running = find_redis(settings.data_dir)
+    if running is None and is_up(settings.data_dir):
+        raise ConfigError(
+            f"knockon up runs in {settings.data_dir}, but its Redis does not yet, or not any more: "
+            "wait a moment, or see what it prints"
+        )
     if running is None:
         raise ConfigError(
             f"REDIS_URL is not set and no Redis runs in {settings.data_dir}; start it with: knockon up"
