@@ -3,23 +3,25 @@
 A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
 """
 
-from collections.abc import Mapping
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as SourceError
 
 from shared.errors import SettingsError
 from shared.masking import MASK, mask_userinfo
+from shared.model.plain_words import words_for
+from shared.server_urls import check_database_url, check_redis_url
 from shared.signing import read_keys
 
-REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
-DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
 DAY_S: Final = 86_400
 SHOWN_CHARS: Final = 40
+_NOT_OF_A_KEY: Final = re.compile(r"[^A-Za-z0-9:._\-]")
 
 
 class LogFormat(StrEnum):
@@ -43,26 +45,16 @@ def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _check_redis_url(url: str) -> str:
-    return _check_scheme(url, REDIS_SCHEMES)
-
-
-def _check_database_url(url: str) -> str:
-    return _check_scheme(url, DATABASE_SCHEMES)
-
-
-def _check_scheme(url: str, schemes: tuple[str, ...]) -> str:
-    scheme, mark, rest = url.partition("://")
-    if scheme not in schemes or not mark or not rest:
-        wanted = ", ".join(f"{name}://" for name in schemes)
-        raise ValueError(f"must be a URL that starts with one of {wanted}")
-    return url
-
-
 def _check_signing_secret(secret: SecretStr) -> SecretStr:
     if not all(24 <= len(key) <= 64 for key in read_keys(secret.get_secret_value())):
         raise ValueError("must hold 24 to 64 bytes in base64, after an optional whsec_")
     return secret
+
+
+def _check_key(text: str) -> str:
+    if _NOT_OF_A_KEY.search(text):
+        raise ValueError("may hold A to Z, a to z, 0 to 9 and : . _ - only")
+    return text
 
 
 def _absolute(path: Path) -> Path:
@@ -70,12 +62,12 @@ def _absolute(path: Path) -> Path:
 
 
 Seconds = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
-RedisUrl = Annotated[str, AfterValidator(_check_redis_url)]
-DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
+RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
+DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 SigningSecret = Annotated[SecretStr, AfterValidator(_check_signing_secret)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]+$", max_length=128)]
-KeyPrefix = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]*$", max_length=64)]
+Key = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_check_key)]
+KeyPrefix = Annotated[str, Field(max_length=64), AfterValidator(_check_key)]
 
 
 class Settings(BaseSettings):
@@ -141,14 +133,14 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
+        faults = error.errors(include_url=False)
         raise SettingsError("; ".join(_tell(fault) for fault in faults)) from None
     except (SourceError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f".env: cannot be read: {error}") from None
 
 
-def _tell(fault: Mapping[str, Any]) -> str:
-    message = str(fault["msg"]).removeprefix("Value error, ").replace("\n", " ")
+def _tell(fault: ErrorDetails) -> str:
+    message = words_for(fault).replace("\n", " ")
     where = fault["loc"]
     if not where:
         return message

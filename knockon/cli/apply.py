@@ -14,6 +14,7 @@ from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
 from shared.model.triggers import TriggerType
+from shared.model.yaml_text import WHOLE
 from shared.services.automations import apply_changes, preview_changes
 from shared.services.definitions import Change, ChangeKind, Leftovers
 
@@ -87,7 +88,7 @@ def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DefinitionError([Fault("file", "is not UTF-8")]) from error
+        raise DefinitionError([Fault(WHOLE, "is not UTF-8")]) from error
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from error
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     JsonValue,
     StrictBool,
@@ -19,13 +20,14 @@ from pydantic import (
     model_validator,
 )
 
-from shared.errors import BadEvent
+from shared.errors import BadEvent, Fault
 from shared.model.event_fields import read_type
 from shared.model.executed import EXECUTED
 from shared.model.parts import Part, Text, counted
+from shared.model.refusals import Refused
 from shared.model.roles import Role
 from shared.model.templated import check_url, rendered_url
-from shared.rules.rendering import RENDERED
+from shared.rules.rendering import RENDERED, json_text_fault
 from shared.rules.templates import has_template
 from shared.signing import read_keys
 
@@ -36,6 +38,7 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _JSON_TYPE: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 _CONTENT_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(?:\s*;\s*[\w.+-]+=[^\x00-\x1f\x7f;]+)*")
+_SUBJECT_TYPE: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _FRAMING_HEADERS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 Id = Annotated[Text, StringConstraints(min_length=1, max_length=_ID_MAX)]
@@ -102,6 +105,14 @@ class SendWebhook(ActionConfig):
             raise ValueError("a body is an object, a list or text")
         return body
 
+    @model_validator(mode="after")
+    def _check_json_text(self, info: ValidationInfo) -> "SendWebhook":
+        if self.body and isinstance(self.body, str) and info.context != RENDERED and self.renders_as_json():
+            said = None if has_template(self.body) else json_text_fault(self.body)
+            if said is not None:
+                raise Refused([Fault("body", f"{said}; give an object, or a content_type that is not JSON")])
+        return self
+
     @field_validator("content_type")
     @classmethod
     def _check_content_type(cls, content_type: str) -> str:
@@ -130,10 +141,16 @@ class CreateNotification(ActionConfig):
     roles: Annotated[tuple[Role, ...], counted(1, len(Role))] = (Role.OWNER, Role.ADMIN)
 
 
+def _check_subject_type(name: str) -> str:
+    if _SUBJECT_TYPE.match(name) is None and "{{" not in name:
+        raise ValueError("must be a to z, 0 to 9 and _, with a letter in front")
+    return name
+
+
 class SubjectRef(Part):
     """Which subject is meant, when it is not a record."""
 
-    type: Annotated[Text, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$|\{\{", max_length=_ID_MAX)]
+    type: Annotated[Text, StringConstraints(max_length=_ID_MAX), AfterValidator(_check_subject_type)]
     id: Id
 
 
