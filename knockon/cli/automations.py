@@ -11,7 +11,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
-from shared.masking import mask_tree
+from shared.masking import mask_definition
 from shared.services.automations import activate, pause
 from shared.services.references import find_automation
 from shared.services.runs import start_by_hand
@@ -78,7 +78,7 @@ def show_one(options: OneOptions) -> None:
     if options.output is Form.JSON:
         print_json(_document(row))
         return
-    text = yaml.safe_dump(mask_tree(row.definition), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(mask_definition(row.definition), sort_keys=False, allow_unicode=True)
     print_line(f"# {row.id}, version {row.version}, {row.status}\n{text.rstrip()}")
 
 
@@ -145,5 +145,5 @@ def _document(row: AutomationRow) -> dict[str, Any]:
         "activated_at": from_epoch_ms(row.activated_ms) if row.activated_ms is not None else None,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "definition": mask_tree(row.definition),
+        "definition": mask_definition(row.definition),
     }

@@ -21,6 +21,7 @@ from knockon.cli.output import (
 from shared.db.log_reads import LogRow, run_log
 from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
 from shared.errors import NotFound
+from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
 from shared.services.references import find_automation
 from shared.services.runs import Cancelled, Insistence, ReplayFrom, Replays, cancel, replay
@@ -103,7 +104,7 @@ def show_one(options: ShowOptions) -> None:
     if detail is None:
         raise NotFound(f"there is no run {options.run_id!r} in workspace {options.workspace!r}")
     if options.output is Form.JSON:
-        print_json({**asdict(detail), "logs": [asdict(line) for line in logs]})
+        print_json(mask_tree({**asdict(detail), "logs": [asdict(line) for line in logs]}))
         return
     _print_head(detail)
     _print_actions(detail)
@@ -164,7 +165,7 @@ def print_replays(done: Replays, start: ReplayFrom, output: Form) -> None:
 def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
     """Print runs as a table or as JSON."""
     if output is Form.JSON:
-        print_json([asdict(row) for row in rows])
+        print_json([mask_tree(asdict(row)) for row in rows])
         return
     print_table(
         ("RUN", "AUTOMATION", "STATUS", "WHY", "RETRIES", "CREATED", "TOOK"),
@@ -201,7 +202,7 @@ def _print_head(detail: RunDetail) -> None:
         "automation": f"{run.automation_name} ({run.automation_key})",
         "status": run.status,
         "why": why(run),
-        "error": run.error["message"] if run.error else "",
+        "error": mask_text(run.error["message"]) if run.error else "",
         "trigger": run.trigger_type,
         "retries": run.retry_count,
         "next attempt": show_instant(run.next_attempt_at),
@@ -211,12 +212,16 @@ def _print_head(detail: RunDetail) -> None:
         "created": show_instant(run.created_at),
         "started": show_instant(run.started_at),
         "ended": show_instant(run.ended_at),
-        "input": show_json(detail.input),
-        "output": show_json(detail.output) if detail.output else "",
+        "input": _masked(detail.input),
+        "output": _masked(detail.output) if detail.output else "",
     }
     for name, value in facts.items():
         if value not in ("", None):
             print_line(f"{name:<12}  {value}")
+
+
+def _masked(tree: Any) -> str:
+    return show_json(mask_tree(tree))
 
 
 def _print_actions(detail: RunDetail) -> None:
@@ -224,7 +229,7 @@ def _print_actions(detail: RunDetail) -> None:
     print_table(
         ("", "TYPE", "TOOK", "OUTPUT"),
         (
-            (row.position, row.type, show_span(row.started_at, row.ended_at), show_json(row.output))
+            (row.position, row.type, show_span(row.started_at, row.ended_at), _masked(row.output))
             for row in detail.actions
         ),
     )
@@ -235,7 +240,7 @@ def _print_attempts(detail: RunDetail) -> None:
     print_table(
         ("", "OUTCOME", "CODE", "ACTION", "MESSAGE", "ENDED"),
         (
-            (number, row.outcome, row.code, row.position, row.message, show_instant(row.ended_at))
+            (number, row.outcome, row.code, row.position, mask_text(row.message or ""), show_instant(row.ended_at))
             for number, row in enumerate(detail.attempts, start=1)
         ),
     )
@@ -246,7 +251,7 @@ def _print_logs(logs: Sequence[LogRow]) -> None:
     print_table(
         ("AT", "LEVEL", "MESSAGE", ""),
         (
-            (show_instant(row.at), row.level, row.message, show_json(row.data) if row.data else "")
+            (show_instant(row.at), row.level, row.message, _masked(row.data) if row.data else "")
             for row in logs
         ),
     )

@@ -21,7 +21,6 @@ from shared.db.people import workspace_name
 from shared.db.persons_moves import WokenRun, cancel_runs_of, lock_workspace, stop_runs_of, wake_runs_of
 from shared.errors import NotFound
 from shared.ids import new_id
-from shared.masking import mask_tree
 from shared.model.automation import Definition
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
@@ -224,7 +223,5 @@ def _audit(
     conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
 ) -> None:
     action, automation_id = what
-    entry = AuditEntry(
-        caller.workspace_id, caller.actor, action, "automation", automation_id, mask_tree(detail)
-    )
+    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
     insert_audit(conn, [entry], now=now)

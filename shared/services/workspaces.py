@@ -24,6 +24,7 @@ from shared.db.people import (
 )
 from shared.errors import ConfigError, NotFound
 from shared.ids import new_id
+from shared.model.names import check_name
 from shared.model.roles import Role
 from shared.services.backends import Caller
 from shared.time.clock import Clock
@@ -82,7 +83,14 @@ def create_workspace(database: Database, clock: Clock, caller: Caller, owner_ema
 def create_key(
     database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Sequence[Scope]]
 ) -> MadeKey:
-    """Make a key of the caller's workspace with a name and scopes. Raises NotFound without the workspace."""
+    """Make a key of the caller's workspace with a name and scopes.
+
+    Raises NotFound without the workspace, ConfigError for a name that says nothing or hides what it says.
+    """
+    try:
+        check_name(wanted[0])
+    except ValueError as error:
+        raise ConfigError(f"the key's name {error}") from None
     now = clock.now()
 
     def work(conn: Connection) -> MadeKey:
