@@ -139,8 +139,8 @@ def _publish(settings: Settings, workspace: str) -> None:
         ) as publisher,
         EVENTS.open(encoding="utf-8") as lines,
     ):
-        (sent,) = publish_lines(publisher, lines, workspace)
-    print_line(f"published {sent} events from {EVENTS.name}; waiting for their runs")
+        (done,) = publish_lines(publisher, lines, workspace)
+    print_line(f"published {done.published} events from {EVENTS.name}; waiting for their runs")
 
 
 def _await_end(database: Database, workspace: str, supervisor: Supervisor, stop: StopFlag) -> None:

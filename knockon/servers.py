@@ -49,8 +49,13 @@ def server_variables(settings: Settings) -> dict[str, str]:
     }
 
 
+def has_database(settings: Settings) -> bool:
+    """Tell whether a database is named, or the embedded file has been made."""
+    path: Path = settings.data_dir / DATABASE_FILE
+    return settings.database_url is not None or path.exists()
+
+
 def check_database_file(settings: Settings) -> None:
     """Raise ConfigError if the database is the embedded file and nobody has made it yet."""
-    path: Path = settings.data_dir / DATABASE_FILE
-    if settings.database_url is None and not path.exists():
+    if not has_database(settings):
         raise ConfigError(f"there is no database in {settings.data_dir} yet; make it with: knockon up")

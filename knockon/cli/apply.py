@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from knockon.cli.connections import caller, opened_backends
+from knockon.cli.connections import caller, opened_backends, opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
@@ -42,9 +42,13 @@ def apply(options: ApplyOptions) -> None:
     """Create and update automations by their keys; what is the same already is left alone."""
     definitions = read_definitions(options.file)
     leftovers = Leftovers.DELETE if options.prune else Leftovers.KEEP
-    make = preview_changes if options.dry_run else apply_changes
-    with opened_backends() as backends:
-        changes = make(backends, caller(options.workspace), definitions, leftovers)
+    who = caller(options.workspace)
+    if options.dry_run:
+        with opened_database() as database:
+            changes = preview_changes(database, who, definitions, leftovers)
+    else:
+        with opened_backends() as backends:
+            changes = apply_changes(backends, who, definitions, leftovers)
     if options.output is Form.JSON:
         print_json({"dry_run": options.dry_run, "changes": [change.shown() for change in changes]})
         return

@@ -13,7 +13,7 @@ from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
 from shared.masking import mask_definition
 from shared.services.automations import activate, pause
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_automation
 from shared.services.runs import start_by_hand
 from shared.time.clock import from_epoch_ms
 
@@ -59,6 +59,7 @@ def add_to(app: typer.Typer) -> None:
 def list_all(options: ListOptions) -> None:
     """List a workspace's automations."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         rows = list_automations(conn, options.workspace)
     if options.output is Form.JSON:
         print_json([_document(row) for row in rows])

@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
 def init(options: InitOptions) -> None:
     """Make a workspace with its owner and a key, which is shown this once."""
     with opened_database() as database:
-        owner = options.owner or f"{user_name()}@localhost"
+        owner = f"{user_name()}@localhost" if options.owner is None else options.owner
         made = create_workspace(database, SystemClock(), caller(options.workspace), owner)
     if options.output is Form.JSON:
         document = {

@@ -16,7 +16,7 @@ from knockon.cli.output import STYLES, Form, console, print_json_line, show, sho
 from shared.db.engine import Database
 from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
 from shared.process import StopFlag
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_ever_automation
 from shared.time.clock import SystemClock
 
 POLL_S: Final = 0.25
@@ -41,7 +41,7 @@ class TailOptions:
 
     automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
     run: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Only this run's.")] = None
-    level: Annotated[str | None, typer.Option(help="Only this level and worse: info, warning, error.")] = None
+    level: Annotated[str | None, typer.Option(help=f"Only this level and worse: {', '.join(LEVELS)}.")] = None
     since: Annotated[
         timedelta | None, typer.Option(parser=parse_span, metavar="10m", help="Begin so far back.")
     ] = None
@@ -71,9 +71,10 @@ def tail(options: TailOptions) -> None:
 
 def _query(database: Database, options: TailOptions) -> LogQuery:
     automation_id = None
-    if options.automation is not None:
-        with database.read() as conn:
-            automation_id = find_automation(conn, options.workspace, options.automation).id
+    with database.read() as conn:
+        check_workspace(conn, options.workspace)
+        if options.automation is not None:
+            automation_id = find_ever_automation(conn, options.workspace, options.automation).id
     since = SystemClock().now() - options.since if options.since else None
     return LogQuery(options.workspace, automation_id, options.run, options.level, since)
 

@@ -71,11 +71,12 @@ def _log(letter: DeadLetter, now: datetime) -> RunLog:
 def _notice(letter: DeadLetter) -> Notice:
     happened = "failed (worker crash)" if letter.kind is DeadLetterKind.CRASHED else "dead-lettered"
     error = letter.error
+    attempts = "1 attempt" if letter.attempts == 1 else f"{letter.attempts} attempts"
     return Notice(
         workspace_id=letter.run.workspace_id,
         roles=ADMIN_ROLES,
         title=f'Automation "{letter.automation_name}" {happened}',
-        body=f"Failed after {letter.attempts} attempts: {error.code} — {error.message}",
+        body=f"Failed after {attempts}: {error.code} — {error.message}",
         resource_type=RESOURCE,
         resource_id=letter.run.run_id,
     )
