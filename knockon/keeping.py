@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from knockon.embedded import restart_redis, start_redis
 from knockon.supervisor import Say
@@ -69,19 +69,27 @@ class RedisKeeper:
 def only_one(data_dir: Path) -> Iterator[None]:
     """Hold the data folder for one `up`. Raises ConfigError while another process does."""
     make_private(data_dir)
+    pause = threading.Event()
     with (data_dir / LOCK_FILE).open("a") as handle:
-        for left in reversed(range(LOOKS)):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if not left:
-                    raise ConfigError(
-                        f"knockon up runs in {data_dir} already; stop it, "
-                        "or set KNOCKON_DATA_DIR to another folder"
-                    ) from error
-            threading.Event().wait(LOOK_S)  # whoever only looks whether an `up` runs lets go at once
+        looks = 1
+        while not _is_taken(handle):
+            if looks == LOOKS:
+                raise ConfigError(
+                    f"knockon up runs in {data_dir} already; "
+                    "stop it, or set KNOCKON_DATA_DIR to another folder"
+                )
+            looks += 1
+            pause.wait(LOOK_S)  # whoever only looks whether an `up` runs lets go at once
         yield
+
+
+def _is_taken(handle: IO[str]) -> bool:
+    """Take the lock of a file for this process; False while another one has it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_up(data_dir: Path) -> bool:

@@ -1,10 +1,10 @@
 """Where Redis and SQL are: what the settings name, else the embedded ones in the data folder."""
 
-from pathlib import Path
 from typing import Final
 
 from knockon.embedded import find_redis
 from knockon.keeping import is_up
+from shared.db.engine import sqlite_file
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -23,7 +23,7 @@ def redis_url(settings: Settings) -> str:
     running = find_redis(settings.data_dir)
     if running is None and is_up(settings.data_dir):
         raise ConfigError(
-            f"knockon up runs in {settings.data_dir}, but its Redis does not yet, or not any more: "
+            f"knockon up runs in {settings.data_dir}, but its Redis does not yet, or not any more; "
             "wait a moment, or see what it prints"
         )
     if running is None:
@@ -50,12 +50,15 @@ def server_variables(settings: Settings) -> dict[str, str]:
 
 
 def has_database(settings: Settings) -> bool:
-    """Tell whether a database is named, or the embedded file has been made."""
-    path: Path = settings.data_dir / DATABASE_FILE
-    return settings.database_url is not None or path.exists()
+    """Tell whether a database can be asked: it is no file, or the file has been made."""
+    file = sqlite_file(database_url(settings))
+    return file is None or file.exists()
 
 
 def check_database_file(settings: Settings) -> None:
-    """Raise ConfigError if the database is the embedded file and nobody has made it yet."""
-    if not has_database(settings):
+    """Raise ConfigError if the database is a file and nobody has made it yet."""
+    if has_database(settings):
+        return
+    if settings.database_url is None:
         raise ConfigError(f"there is no database in {settings.data_dir} yet; make it with: knockon up")
+    raise ConfigError("DATABASE_URL names a file that is not there yet; make it with: knockon migrate")

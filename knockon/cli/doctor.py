@@ -6,7 +6,8 @@ import typer
 
 from knockon.cli.options import Output, takes
 from knockon.cli.output import Form, print_json, print_table
-from knockon.doctor import Finding, Level, examine
+from knockon.doctor import examine
+from knockon.findings import Finding, Level
 from shared.errors import SettingsError
 from shared.process import FAILED
 from shared.settings import load_settings
@@ -26,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 @takes(DoctorOptions)
 def doctor(options: DoctorOptions) -> None:
-    """Check the settings, Redis, SQL and the queues; exit code 1 if something fails."""
+    """Check the settings, Redis, SQL, the queues and the processes; exit code 1 if something fails."""
     findings = _examine()
     if options.output is Form.JSON:
         print_json([asdict(finding) for finding in findings])

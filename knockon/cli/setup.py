@@ -7,7 +7,7 @@ import typer
 
 from knockon.cli.connections import caller, opened_database, read_settings, user_name
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, takes
-from knockon.cli.output import Form, print_json, print_line, print_note
+from knockon.cli.output import Form, print_json, print_line
 from knockon.servers import database_url
 from shared.db.migrating import migrate
 from shared.masking import mask_userinfo
@@ -56,5 +56,4 @@ def migrate_database() -> None:
     """Bring the database to the newest shape; where it has it already, nothing happens."""
     settings = read_settings()
     url = database_url(settings)
-    migrate(url)
-    print_note(f"{mask_userinfo(url)} is up to date")
+    print_line(f"{mask_userinfo(url)} {migrate(url)}")

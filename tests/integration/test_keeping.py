@@ -12,12 +12,13 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from knockon.embedded import FIND_TIMEOUT_S, find_redis
+from knockon.embedded import FIND_TIMEOUT_S, find_redis, start_redis
 from knockon.keeping import MOST_ENDS, RedisKeeper, is_up, only_one
 from knockon.servers import redis_url
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.time.clock import SystemClock
+from tests.full_disk import refusing_writes
 from tests.waiting import poll
 
 
@@ -123,23 +124,21 @@ def test_a_command_tells_a_stopped_deployment_from_one_whose_redis_is_away(folde
 
 
 def test_a_redis_that_takes_no_writes_is_found_at_once(folder: Path) -> None:
-    kept = Kept(folder)
-    with closing(Redis.from_url(kept.keeper.url)) as client:
-        refuse_writes(client, folder)
+    server = start_redis(folder)
+    clock = SystemClock()
+    with refusing_writes(server), closing(Redis.from_url(server.url)) as client:
         with pytest.raises(ResponseError, match="MISCONF"):
             client.ping()
-    clock = SystemClock()
-    begun_s = clock.monotonic()
-    assert find_redis(folder)
-    assert clock.monotonic() - begun_s < FIND_TIMEOUT_S / 2
-    with closing(Redis.from_url(kept.keeper.url)) as client:
-        client.config_set("save", "")  # else it would not end either
-    kept.keeper.stop()
+        begun_s = clock.monotonic()
+        assert find_redis(folder) == server
+        assert clock.monotonic() - begun_s < FIND_TIMEOUT_S / 2
 
 
-def refuse_writes(client: Redis, folder: Path) -> None:
-    """Make the server unable to keep its data, which is when it takes no more of them."""
-    (folder / "redis" / "dump.rdb").mkdir()
-    client.config_set("save", "3600 1000000")
-    client.bgsave()
-    poll(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+def test_a_redis_that_does_not_answer_is_waited_for_no_longer_than_seconds(folder: Path) -> None:
+    server = start_redis(folder)
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ConfigError, match="did not answer in 5 s"):
+            find_redis(folder)
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
