@@ -18,7 +18,7 @@ from shared.db.migrating import missing_migrations
 from shared.db.reads import workspace_ids
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
@@ -90,7 +90,7 @@ def _sql(settings: Settings) -> Iterator[Finding]:
                 return
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        yield Finding(Level.FAIL, "sql", mask_userinfo(f"{url}: {said}"), "start it, or correct DATABASE_URL")
+        yield Finding(Level.FAIL, "sql", mask_urls(f"{url}: {said}"), "start it, or correct DATABASE_URL")
     finally:
         database.dispose()
 

@@ -11,7 +11,7 @@ from knockon.findings import Finding, Level
 from knockon.servers import redis_url
 from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.model.runs import QueueKind
 from shared.queue import HandleQueue
 from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
@@ -44,7 +44,7 @@ def examine_redis(settings: Settings) -> Iterator[Finding]:
             yield from (_queue(HandleQueue(client, keys), kind) for kind in QueueKind)
         except REDIS_ERRORS as error:
             yield Finding(
-                Level.FAIL, "redis", mask_userinfo(f"{url}: {error}"), "start it, or correct REDIS_URL"
+                Level.FAIL, "redis", mask_urls(f"{url}: {error}"), "start it, or correct REDIS_URL"
             )
 
 

@@ -94,16 +94,17 @@ def is_masked(text: str) -> bool:
 
 def mask_text(text: str) -> str:
     """Mask what a text shows of secrets: in its URLs, after `Bearer`, and in JSON that stands in it."""
-    if "://" in text:
-        text = _URL_TAIL.sub(_mask_secret_pairs, mask_userinfo(text))
+    text = mask_urls(text)
     if '":' in text or '" :' in text:
         text = _JSON_PAIR.sub(_mask_json_pair, text)
     return _BEARER.sub(rf"\g<kind> {MASK}", text) if "earer " in text or "asic " in text else text
 
 
-def mask_userinfo(text: str) -> str:
-    """Replace the user and password of every URL in `text`, also a password that should have been encoded."""
-    return _USERINFO.sub(f"://{MASK}@", text) if "://" in text else text
+def mask_urls(text: str) -> str:
+    """Mask user, password and secret query values of every URL, also a password that should be encoded."""
+    if "://" not in text:
+        return text
+    return _URL_TAIL.sub(_mask_secret_pairs, _USERINFO.sub(f"://{MASK}@", text))
 
 
 def _is_hidden(key: Any, value: Any, hidden: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as SourceError
 
 from shared.errors import SettingsError
-from shared.masking import MASK, mask_userinfo
+from shared.masking import mask_urls
 from shared.model.plain_words import words_for
 from shared.server_urls import check_database_url, check_redis_url
 from shared.signing import read_keys
@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
         """Name the fields for `repr`, without what URLs hide."""
         return [
-            (name, mask_userinfo(value) if isinstance(value, str) else value)
+            (name, mask_urls(value) if isinstance(value, str) else value)
             for name, value in super().__repr_args__()
         ]
 
@@ -144,11 +144,11 @@ def _tell(fault: ErrorDetails) -> str:
     where = fault["loc"]
     if not where:
         return message
-    return f"{str(where[0]).upper()}: {message} (it is {_shown(str(where[0]), fault['input'])})"
+    name = str(where[0])
+    told = "" if name.lower().endswith(("_url", "_secret")) else f" (it is {_shown(fault['input'])})"
+    return f"{name.upper()}: {message}{told}"
 
 
-def _shown(name: str, value: object) -> str:
-    if name.lower().endswith(("_url", "_secret")):
-        return MASK
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

@@ -11,7 +11,7 @@ from knockon.cli.output import print_error
 from knockon.client import PublishError
 from shared.db.engine import is_outage, sqlstate
 from shared.errors import DefinitionError, KnockonError
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.process import FAILED
 
 UNDEFINED_TABLE: Final = "42P01"
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
         except DBAPIError as error:
             print_error(_about_sql(error))
         except RedisError as error:
-            print_error(f"Redis: {mask_userinfo(str(error))}")
+            print_error(f"Redis: {mask_urls(str(error))}")
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -47,4 +47,4 @@ def _about_sql(error: DBAPIError) -> str:
     if not is_outage(error):
         raise error
     lines = str(error.orig).strip().splitlines()
-    return f"the database cannot be used: {mask_userinfo(lines[0] if lines else type(error.orig).__name__)}"
+    return f"the database cannot be used: {mask_urls(lines[0] if lines else type(error.orig).__name__)}"

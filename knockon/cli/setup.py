@@ -10,7 +10,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, takes
 from knockon.cli.output import Form, print_json, print_line
 from knockon.servers import database_url
 from shared.db.migrating import migrate
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.services.workspaces import create_workspace
 from shared.time.clock import SystemClock
 
@@ -56,4 +56,4 @@ def migrate_database() -> None:
     """Bring the database to the newest shape; where it has it already, nothing happens."""
     settings = read_settings()
     url = database_url(settings)
-    print_line(f"{mask_userinfo(url)} {migrate(url)}")
+    print_line(f"{mask_urls(url)} {migrate(url)}")

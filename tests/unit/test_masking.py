@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.masking import is_masked, is_secret_name, mask_definition, mask_text, mask_tree, mask_userinfo
+from shared.masking import is_masked, is_secret_name, mask_definition, mask_text, mask_tree, mask_urls
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,11 @@ def test_another_name_is_not(name: str) -> None:
         ("redis://h:6379 is away; ask ann@example.test", "redis://h:6379 is away; ask ann@example.test"),
         ('{"u": "http://h:80", "m": "a@b.test"}', '{"u": "http://h:80", "m": "a@b.test"}'),
         ("mail ann@example.test", "mail ann@example.test"),
+        ("postgresql://h/d?sslmode=require&password=SEC", "postgresql://h/d?sslmode=require&password=***"),
     ],
 )
-def test_userinfo_is_masked_and_nothing_else(text: str, shown: str) -> None:
-    assert mask_userinfo(text) == shown
+def test_a_url_shows_no_secret_and_nothing_else_is_masked(text: str, shown: str) -> None:
+    assert mask_urls(text) == shown
 
 
 @pytest.mark.parametrize(
