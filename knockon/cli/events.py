@@ -68,25 +68,23 @@ def put_back(options: RequeueOptions) -> None:
     for given in options.ids or []:
         if not _ID.fullmatch(given):
             raise typer.BadParameter(f"{given!r} is no id of an entry; they look like 1700000000000-0")
-    left: dict[str, str] = {}
-    ids: list[str] = []
-    moved = 0
-    try:
-        with opened_backends() as backends:
-            ids = options.ids or [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
-            for dead_id, reason in requeue(backends.redis, backends.keys, ids):
-                moved += reason is None
-                if reason is not None:
-                    left[dead_id] = reason
-                    print_error(f"{dead_id} {reason}")
-    finally:
-        if ids or options.everything:
-            _print_moved(moved, len(ids), left, options.output)
-    if left:
+    outcomes: dict[str, str | None] = {}
+    with opened_backends() as backends:
+        ids = options.ids or [entry.id for entry in list_dead(backends.redis, backends.keys, MAXLEN)]
+        wanted = list(dict.fromkeys(ids))
+        try:
+            outcomes.update(requeue(backends.redis, backends.keys, wanted))
+        finally:
+            _print_outcomes(outcomes, len(wanted), options.output)
+    if any(outcomes.values()):
         raise typer.Exit(FAILED)
 
 
-def _print_moved(moved: int, asked: int, left: Mapping[str, str], output: Form) -> None:
+def _print_outcomes(outcomes: Mapping[str, str | None], asked: int, output: Form) -> None:
+    left = {dead_id: reason for dead_id, reason in outcomes.items() if reason is not None}
+    moved = len(outcomes) - len(left)
+    for dead_id, reason in left.items():
+        print_error(f"{dead_id} {reason}")
     if output is Form.JSON:
         print_json({"requeued": moved, "left": left})
         return

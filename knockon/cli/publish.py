@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final, TextIO
 
@@ -19,12 +20,12 @@ from knockon.client import PIPELINE_SIZE, Publisher, PublishError
 from knockon.event_lines import CheckWorkspace, Progress, publish_lines, read_event, read_payload, trust
 from knockon.servers import database_url, has_database, redis_url
 from shared.db.engine import Database, open_database
-from shared.errors import ConfigError
 from shared.process import INTERRUPTED
 from shared.services.references import check_workspace
 from shared.settings import Settings
 
 STDIN: Final = "-"
+BAD_BYTES: Final = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +149,23 @@ def _publish_file(publisher: Publisher, options: PublishOptions, check: CheckWor
 
 def _how_far(done: Progress) -> str:
     """Say where to go on; what was on its way when it broke off may be on the stream already."""
+    are = "is" if done.published == 1 else "are"
     return (
-        f"{done.published} are published for certain; go on from line {done.next_line}: of those that follow,"
-        f" up to {PIPELINE_SIZE} may be published too, and start nothing twice if they have an id"
+        f"{done.published} {are} published for certain; go on from line {done.next_line}: of those that"
+        f" follow, up to {PIPELINE_SIZE} may be published too, and start nothing twice if they have an id"
     )
 
 
 @contextmanager
 def _opened(name: str) -> Iterator[TextIO]:
+    """Open a file so that bytes which are no text make their own line a bad one, and no other."""
     if name == STDIN:
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors=BAD_BYTES)
         yield sys.stdin
         return
-    try:
-        with Path(name).open(encoding="utf-8") as source:
-            yield source
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{name} is not UTF-8") from error
+    with Path(name).open(encoding="utf-8", errors=BAD_BYTES) as source:
+        yield source
 
 
 def _with_progress(source: TextIO) -> Iterable[str]:
@@ -175,4 +177,4 @@ def _with_progress(source: TextIO) -> Iterable[str]:
         task = progress.add_task("publishing", total=size)
         for line in source:
             yield line
-            progress.advance(task, len(line.encode()))
+            progress.advance(task, len(line.encode(errors=BAD_BYTES)))

@@ -1,6 +1,7 @@
 """The commands that publish events and put dead ones back, on both databases."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import orjson
 import pytest
@@ -83,6 +84,15 @@ def test_one_dead_event_that_cannot_be_put_back_does_not_hold_up_the_others(
 def test_what_is_no_id_of_an_entry_is_refused_before_redis_is_asked(knockon: Knockon, given: str) -> None:
     said = knockon("events", "requeue", "--", given, code=2, REDIS_URL="redis://127.0.0.1:1/0")
     assert "is no id of an entry" in said.stderr
+
+
+def test_a_line_that_is_no_text_is_a_bad_one(knockon: Knockon, backends: Backends, tmp_path: Path) -> None:
+    lines = b'{"type": "order.placed"}\n{"type": "order.placed", "id": "\xff"}\n'
+    (tmp_path / "events.jsonl").write_bytes(lines)
+    for given in ("-", "events.jsonl"):
+        said = knockon("publish", "-f", given, stdin=lines, code=1).stderr
+        assert said == "error: line 2: event: is not UTF-8\n"
+    assert backends.redis.xlen("factory:events") == 2
 
 
 def test_a_line_of_an_unknown_workspace_is_a_bad_one(knockon: Knockon, backends: Backends) -> None:
