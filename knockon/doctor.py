@@ -90,7 +90,8 @@ def _sql(settings: Settings) -> Iterator[Finding]:
                 return
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        yield Finding(Level.FAIL, "sql", mask_urls(f"{url}: {said}"), "start it, or correct DATABASE_URL")
+        fix = "start it, or correct DATABASE_URL" if file is None else "see to its disk and its folder"
+        yield Finding(Level.FAIL, "sql", mask_urls(f"{file or url}: {said}"), fix)
     finally:
         database.dispose()
 

@@ -48,4 +48,4 @@ def test_the_demo_uses_given_servers_under_names_of_its_own(
     demo.run("demo", timeout_s=LIMIT_S)
     found: list[bytes] = redis_client.keys()  # type: ignore[assignment]  # a client of bytes answers bytes
     assert [name for name in found if b"demo-" in name or not name.startswith(b"rq:")] == []
-    assert demo.ask("runs", "list") == []
+    assert "there is no workspace 'default'" in demo.run("runs", "list", code=1)
