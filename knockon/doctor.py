@@ -72,7 +72,8 @@ def _sql(settings: Settings) -> Iterator[Finding]:
     try:
         check_database_file(settings)
     except ConfigError as error:
-        yield Finding(Level.FAIL, "sql", str(error).partition("; ")[0], "knockon up, or knockon migrate")
+        text, _, fix = str(error).partition("; make it with: ")
+        yield Finding(Level.FAIL, "sql", text, fix)
         return
     url = database_url(settings)
     file = sqlite_file(url)

@@ -3,10 +3,18 @@
 import os
 from pathlib import Path
 
+from shared.errors import ConfigError
+
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter, unless it is there; one that is there stays as it is."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder that only its owner can enter, unless it is there; one that is there stays as it is.
+
+    Raises ConfigError if something else is there.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ConfigError(f"{folder} is no folder, or does not lie in one") from error
 
 
 def make_private_file(file: Path) -> None:

@@ -193,5 +193,6 @@ def test_a_database_that_cannot_be_written_is_named(
 def test_a_database_that_is_not_there_is_named_and_not_made(tmp_path: Path, redis_url: str) -> None:
     file = tmp_path / "a.db"
     settings = Settings(data_dir=tmp_path, redis_url=redis_url, database_url=f"sqlite:///{file}")
-    assert findings(settings)["sql"].level is Level.FAIL
+    found = findings(settings)["sql"]
+    assert (found.level, found.fix) == (Level.FAIL, "knockon migrate")
     assert not file.exists()
