@@ -6,8 +6,8 @@ quietly before it has loaded anything.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # a checker takes it for true, and loading `typing` would take longer than all of this
 if TYPE_CHECKING:
     from knockon.client import Publisher as Publisher
 
