@@ -43,9 +43,7 @@ def examine_redis(settings: Settings) -> Iterator[Finding]:
             yield _stream(client, keys)
             yield from (_queue(HandleQueue(client, keys), kind) for kind in QueueKind)
         except REDIS_ERRORS as error:
-            yield Finding(
-                Level.FAIL, "redis", mask_urls(f"{url}: {error}"), "start it, or correct REDIS_URL"
-            )
+            yield Finding(Level.FAIL, "redis", mask_urls(f"{url}: {error}"), "start it, or correct REDIS_URL")
 
 
 def _writes(client: RedisPort) -> Finding:
