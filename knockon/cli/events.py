@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final
 
 import typer
@@ -11,6 +11,7 @@ from knockon.cli.connections import opened_backends
 from knockon.cli.options import Limit, Output, takes
 from knockon.cli.output import Form, print_error, print_json, print_line, print_table, show_json
 from shared.dead_stream import MAXLEN, list_dead, requeue
+from shared.masking import mask_tree
 from shared.process import FAILED
 
 group = typer.Typer(help="Events that could not be taken.", no_args_is_help=True)
@@ -49,7 +50,8 @@ def add_to(app: typer.Typer) -> None:
 def dead(options: DeadOptions) -> None:
     """List the events that could not be taken, newest first, with the reason."""
     with opened_backends() as backends:
-        entries = list_dead(backends.redis, backends.keys, options.limit)
+        found = list_dead(backends.redis, backends.keys, options.limit)
+    entries = [replace(entry, fields=mask_tree(entry.fields)) for entry in found]
     if options.output is Form.JSON:
         print_json([asdict(entry) for entry in entries])
         return

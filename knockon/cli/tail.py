@@ -15,6 +15,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import STYLES, Form, console, print_json_line, show, show_instant, show_json
 from shared.db.engine import Database
 from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
+from shared.masking import mask_tree
 from shared.process import StopFlag
 from shared.services.references import check_workspace, find_ever_automation
 from shared.time.clock import SystemClock
@@ -107,8 +108,9 @@ def _print_new(
 
 def _print(rows: Iterable[LogRow], output: Form) -> None:
     for row in rows:
+        data = mask_tree(row.data)
         if output is Form.JSON:
-            document = asdict(row)
+            document = asdict(row) | {"data": data}
             document.pop("cursor")
             print_json_line(document)
             continue
@@ -116,6 +118,6 @@ def _print(rows: Iterable[LogRow], output: Form) -> None:
         line.append(f"  {row.level:<7}", STYLES.get(row.level, "not dim default"))
         line.append(f"  {row.automation_key or '-'}  {row.run_id or '-'}  ", "not dim default")
         line.append(show(row.message), "not dim bold")
-        line.append(show(f"  {show_json(row.data)}" if row.data else ""), "not dim default")
+        line.append(show(f"  {show_json(data)}" if data else ""), "not dim default")
         console(sys.stdout).print(line, soft_wrap=True)
     sys.stdout.flush()

@@ -84,3 +84,23 @@ def test_a_definition_that_was_shown_is_refused_where_it_is_masked(commands: Com
 def test_a_key_has_a_name_that_can_be_read(commands: Commands) -> None:
     assert "must not be blank" in commands.run("keys", "create", " ", code=1).stderr
     assert "holds U+000A" in commands.run("keys", "create", "a\nb", code=1).stderr
+
+
+def test_dead_events_and_old_log_lines_are_shown_without_secrets(
+    commands: Commands, opened: Backends
+) -> None:
+    payload = orjson.dumps({"user": {"password": SECRET}, "url": f"http://b:{SECRET}@h.test/"}).decode()
+    opened.redis.xadd(
+        "factory:events:dead", {"payload": payload, "reason": "type: is missing", "entry": "1-1"}
+    )
+    line = (
+        "INSERT INTO automation_logs (xid, workspace_id, level, message, data, at)"
+        " VALUES (0, 'w1', 'info', 'm', :d, :at)"
+    )
+    with opened.database.begin() as conn:
+        conn.execute(text(line), {"d": payload, "at": "2026-01-01T00:00:00+00:00"})
+    for form in ("table", "json"):
+        for command in (("events", "dead"), ("tail", "--no-follow")):
+            shown = commands.run(*command, "-o", form).stdout
+            assert SECRET not in shown
+            assert "password" in shown
