@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as SourceError
 
+from shared.env_file import ENV_FILE, names_in_file
 from shared.errors import SettingsError
 from shared.masking import mask_urls
 from shared.model.plain_words import words_for
@@ -74,7 +75,7 @@ class Settings(BaseSettings):
     """The settings of one process. A variable is a field's name, or alias, in capitals."""
 
     model_config = SettingsConfigDict(
-        env_file=".env",
+        env_file=ENV_FILE,
         env_file_encoding="utf-8",
         env_ignore_empty=True,
         extra="ignore",
@@ -128,15 +129,17 @@ class Settings(BaseSettings):
 def load_settings() -> Settings:
     """Read the settings of this process.
 
-    Raises SettingsError with one line that names each variable at fault and shows no secret.
+    Raises SettingsError with one line that names each variable at fault, or the line of the file, and
+    shows no secret.
     """
+    names_in_file()
     try:
         return Settings()
     except ValidationError as error:
         faults = error.errors(include_url=False)
         raise SettingsError("; ".join(_tell(fault) for fault in faults)) from None
     except (SourceError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f".env: cannot be read: {error}") from None
+        raise SettingsError(f"{ENV_FILE}: cannot be read: {error}") from None
 
 
 def _tell(fault: ErrorDetails) -> str:

@@ -193,6 +193,56 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('LOG_LEVEL=info\nREDIS_URL="redis://:opensesame@h\n', 2),
+        ("REDIS_URL='redis://:opensesame@h\nLOG_LEVEL=info\n", 1),
+        ('LOG_LEVEL="info"\nA="opensesame\nB="c"\n', 2),
+        ("# of ours\n\nREDIS_URL: redis://:opensesame@h\n", 3),
+        ("REDIS_URL:redis://:opensesame@h\n", 1),
+        ("REDIS_URL:=redis://:opensesame@h\n", 1),
+        ("\n \n\nopensesame\nLOG_LEVEL=info", 4),
+        ("export opensesame", 1),
+        ("=opensesame\n", 1),
+        ("LOG_LEVEL=info\r\n = opensesame\r\n", 2),
+        ("LOG_LEVEL='info' opensesame\n", 1),
+    ],
+)
+def test_a_line_of_the_file_that_cannot_be_read_stops_the_start(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / ".env").write_bytes(text.encode())
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == f".env: line {line} cannot be read"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n \n",
+        "# of ours\n\n  # more\n",
+        "LOG_LEVEL=info # more\n",
+        "A=\n",
+        "export LOG_LEVEL = 'info'",
+        'A="two\nlines"\n',
+    ],
+)
+def test_what_is_well_formed_in_the_file_is_taken(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".env").write_text(f"{text}\nexport EVENTS_STREAM=from:file\n")
+    assert load_settings().events_stream == "from:file"
+
+
+def test_a_file_that_is_a_folder_or_leads_nowhere_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / ".env").mkdir()
+    with pytest.raises(SettingsError, match=r"^\.env: cannot be read: it is not a file$"):
+        load_settings()
+    (tmp_path / ".env").rmdir()
+    (tmp_path / ".env").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match=r"^\.env: cannot be read: it is not a file$"):
+        load_settings()
+
+
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load_settings().prefix = "other"  # type: ignore[misc]
