@@ -21,7 +21,7 @@ from typing import Final
 
 from executors.deadline import ACTION_TIMEOUT, Deadline
 from shared.errors import ActionError, FatalError, RetryableError
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 
 UNEXPECTED: Final = "UNEXPECTED"
 
@@ -70,7 +70,7 @@ def classify_error(exc: BaseException, deadline: Deadline | None = None) -> Clas
 def describe(exc: BaseException) -> str:
     """Name an error on one storable line of at most 500 characters, without the credentials of a URL."""
     first_line = (str(exc).strip().splitlines() or [""])[0]
-    text = mask_userinfo(_storable(first_line))
+    text = mask_urls(_storable(first_line))
     return f"{type(exc).__name__}: {text}"[:MESSAGE_LIMIT] if text else type(exc).__name__
 
 

@@ -1,22 +1,17 @@
-"""The door of the command: it puts the rooms on the path, then hands over to `knockon.cli`.
-
-In an installation the rooms lie inside this package, because names such as `shared` belong to other
-distributions too; in a checkout they lie beside it and are on the path already.
-"""
+"""The door of the command. It loads next to nothing, so that Ctrl-C finds it open from the very start."""
 
 import sys
 from importlib import import_module
-from pathlib import Path
-from typing import Final
 
-ROOMS: Final = Path(__file__).parent / "_app"
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command with this process's arguments; it ends the process with its exit code."""
-    if ROOMS.is_dir():
-        sys.path.insert(0, str(ROOMS))
-    import_module("knockon.cli.app").run(sys.argv[1:])
+    try:
+        import_module("knockon.entering").enter()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,19 @@ _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 T = TypeVar("T")
 
 
+def _client(redis_url: str) -> Redis:
+    try:
+        return Redis.from_url(
+            redis_url,
+            decode_responses=True,
+            socket_connect_timeout=WAIT_S,
+            socket_timeout=WAIT_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+    except (TypeError, ValueError):  # whose text may quote the password
+        raise ValueError("redis_url: is no redis://, rediss:// or unix:// URL") from None
+
+
 def _new_id() -> str:
     return str(uuid_utils.uuid7())
 
@@ -95,17 +108,11 @@ class Publisher:
         prefix: str = "",
         source: str | None = None,
     ) -> None:
-        """Connect to nothing yet."""
+        """Connect to nothing yet. Raises ValueError for a URL that names no Redis."""
         self._key = f"{prefix}{stream}"
         self._maxlen = maxlen
         self._source = source
-        self._redis = Redis.from_url(
-            redis_url,
-            decode_responses=True,
-            socket_connect_timeout=WAIT_S,
-            socket_timeout=WAIT_S,
-            retry=Retry(NoBackoff(), 0),
-        )
+        self._redis = _client(redis_url)
 
     def publish(
         self,

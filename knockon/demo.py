@@ -4,8 +4,10 @@ It has servers of its own in a folder of its own. Where REDIS_URL or DATABASE_UR
 under a prefix and a workspace of the demo's own.
 """
 
+import shlex
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -37,7 +39,7 @@ from shared.db.people import list_notices
 from shared.db.reads import RunQuery, RunSummary, list_runs
 from shared.ids import new_id
 from shared.model.automation import load_yaml
-from shared.process import StopFlag
+from shared.process import FAILED, INTERRUPTED, StopFlag
 from shared.services.automations import apply_changes
 from shared.services.backends import Backends, open_backends
 from shared.services.definitions import Leftovers
@@ -51,6 +53,7 @@ STOP_GRACE_S: Final = 5.0
 MOST: Final = 200
 SETTLE_S: Final = 0.5
 POOL_SIZE: Final = 2
+WORDS_KEPT: Final = 100
 
 
 class Keep(StrEnum):
@@ -60,27 +63,50 @@ class Keep(StrEnum):
     DATA = "data"
 
 
+class LastWords:
+    """What the demo's processes said last, for whoever asks why the demo failed, and for nobody else."""
+
+    def __init__(self) -> None:
+        """Have heard nothing yet."""
+        self._lines: deque[str] = deque(maxlen=WORDS_KEPT)
+
+    def add(self, name: str, line: str) -> None:
+        """Keep one line of a process."""
+        self._lines.append(f"{name:<10} | {line}")
+
+    def print(self) -> None:
+        """Print what was kept, to stderr."""
+        for line in tuple(self._lines):
+            print_note(line)
+
+
 def run_demo(settings: Settings, keep: Keep) -> int:
-    """Run it and print what became of every event; 0 only if each ended as it must."""
-    stop = StopFlag()
+    """Run it and print what became of every event; 0 only if each ended as it must, 130 if it was stopped."""
+    stop, words = StopFlag(), LastWords()
     stop.listen()
     with _folder(keep) as folder, endpoint() as address:
         name = f"demo-{new_id()[-12:]}"
         prefix = f"{name}:" if settings.redis_url or settings.database_url else ""
         own = settings.model_copy(update={"data_dir": folder, "prefix": prefix})
-        with served(own) as environment:
+        with served(own, words.add) as servers:
+            environment = servers.environment
             ready = own.model_copy(
                 update={"redis_url": environment["REDIS_URL"], "database_url": environment["DATABASE_URL"]}
             )
             supervisor = Supervisor(
-                Counts(workers=1, matchers=1).specs(), _environment(environment, prefix), SystemClock(), _say
+                Counts(workers=1, matchers=1).specs(),
+                _environment(environment, prefix),
+                SystemClock(),
+                words.add,
             )
             try:
                 code = _play(ready, (name, address), supervisor, stop)
             finally:
                 supervisor.stop(STOP_GRACE_S)
             _clean(ready, name)
-            return code
+        if code == FAILED:
+            words.print()
+        return code
 
 
 def _play(settings: Settings, names: tuple[str, str], supervisor: Supervisor, stop: StopFlag) -> int:
@@ -92,6 +118,9 @@ def _play(settings: Settings, names: tuple[str, str], supervisor: Supervisor, st
         _apply(backends, workspace, address)
         _publish(settings, workspace)
         _await_end(backends.database, workspace, supervisor, stop)
+        if stop.is_raised():
+            print_line("interrupted")
+            return INTERRUPTED
         return _report(backends.database, workspace)
 
 
@@ -110,8 +139,8 @@ def _publish(settings: Settings, workspace: str) -> None:
         ) as publisher,
         EVENTS.open(encoding="utf-8") as lines,
     ):
-        (sent,) = publish_lines(publisher, lines, workspace)
-    print_line(f"published {sent} events from {EVENTS.name}; waiting for their runs")
+        (done,) = publish_lines(publisher, lines, workspace)
+    print_line(f"published {done.published} events from {EVENTS.name}; waiting for their runs")
 
 
 def _await_end(database: Database, workspace: str, supervisor: Supervisor, stop: StopFlag) -> None:
@@ -144,7 +173,7 @@ def _report(database: Database, workspace: str) -> int:
     if all(verdict.holds for verdict in verdicts):
         return 0
     print_error("the demo did not end as it must")
-    return 1
+    return FAILED
 
 
 def _print_verdict(verdict: Verdict) -> None:
@@ -178,10 +207,6 @@ def _environment(servers: dict[str, str], prefix: str) -> dict[str, str]:
     }
 
 
-def _say(name: str, line: str) -> None:
-    print_note(f"{name:<10} | {line}")
-
-
 @contextmanager
 def _folder(keep: Keep) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="knockon-demo-"))
@@ -189,7 +214,8 @@ def _folder(keep: Keep) -> Iterator[Path]:
         yield folder
     finally:
         if keep is Keep.DATA:
-            print_line(f"the data are in {folder}; look at them with KNOCKON_DATA_DIR={folder} knockon up")
+            own = f"KNOCKON_DATA_DIR={shlex.quote(str(folder))}"
+            print_line(f"the data are in {folder}; look at them with: {own} knockon up")
         else:
             shutil.rmtree(folder, ignore_errors=True)
 

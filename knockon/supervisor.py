@@ -58,9 +58,10 @@ class Supervisor:
         self._clock = clock
         self._say = say
 
-    def run(self, stop: StopFlag) -> None:
-        """Start what does not run, until the flag is raised."""
+    def run(self, stop: StopFlag, before: Callable[[], None]) -> None:
+        """Start what does not run, until the flag is raised; `before` comes first in each round."""
         while True:
+            before()
             self.tend()
             if stop.wait(POLL_S):
                 return

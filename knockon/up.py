@@ -1,12 +1,12 @@
 """Everything at once: servers of our own where none are named, the database in shape, all supervised."""
 
-import fcntl
 import os
+import shlex
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,21 +14,18 @@ from typing import Final
 from knockon.cli.connections import caller, user_name
 from knockon.cli.options import DEFAULT_WORKSPACE
 from knockon.cli.output import print_line, show
-from knockon.embedded import start_redis
 from knockon.examples import AUTOMATIONS
+from knockon.keeping import RedisKeeper, only_one
 from knockon.servers import database_url, server_variables
-from knockon.supervisor import Spec, Supervisor
+from knockon.supervisor import Say, Spec, Supervisor
 from shared.db.engine import open_database
 from shared.db.migrating import migrate
 from shared.db.reads import workspace_ids
-from shared.errors import ConfigError
-from shared.folders import make_private
 from shared.process import StopFlag
 from shared.services.workspaces import MadeKey, create_workspace
 from shared.settings import LogFormat, Settings
 from shared.time.clock import SystemClock
 
-LOCK_FILE: Final = "up.lock"
 _WRITING: Final = threading.Lock()
 
 
@@ -47,42 +44,37 @@ class Counts:
         return [*matchers, *workers, *singles]
 
 
-def run_up(settings: Settings, counts: Counts) -> None:
-    """Start everything and keep it running until SIGINT or SIGTERM.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Both servers: the environment that leads there, and what keeps those that are ours alive."""
 
-    Raises ConfigError if another `up` runs on the same data folder.
+    environment: dict[str, str]
+    tend: Callable[[], None]
+
+
+def run_up(settings: Settings, counts: Counts) -> None:
+    """Start everything and keep it running until SIGINT, SIGTERM or SIGHUP.
+
+    Raises ConfigError if another `up` runs on the same data folder, or the private Redis cannot be kept.
     """
     stop = StopFlag()
     stop.listen()
-    with only_one(settings.data_dir), served(settings) as environment:
+    with only_one(settings.data_dir), served(settings, say) as servers:
         key = prepare_database(settings)
-        supervisor = Supervisor(counts.specs(), environment, SystemClock(), say)
+        supervisor = Supervisor(counts.specs(), servers.environment, SystemClock(), say)
         _greet(settings, key)
         try:
-            supervisor.run(stop)
+            supervisor.run(stop, servers.tend)
         finally:
-            print_line("stopping")
+            with suppress(OSError):  # the terminal may be gone, which is why we stop
+                print_line("stopping")
             supervisor.stop(settings.shutdown_grace_s)
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the data folder. Raises ConfigError while another process does."""
-    make_private(data_dir)
-    with (data_dir / LOCK_FILE).open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(
-                f"knockon runs in {data_dir} already; stop it, or set KNOCKON_DATA_DIR to another folder"
-            ) from error
-        yield
-
-
-@contextmanager
-def served(settings: Settings) -> Iterator[dict[str, str]]:
-    """Have both servers run; give the environment that leads there. Ours is stopped at the end."""
-    redis = None if settings.redis_url else start_redis(settings.data_dir)
+def served(settings: Settings, say: Say) -> Iterator[Served]:
+    """Have both servers run, and tell how to get there. A Redis of ours is stopped at the end."""
+    redis = None if settings.redis_url else RedisKeeper(settings.data_dir, SystemClock(), say)
     environment = server_variables(
         settings.model_copy(
             update={
@@ -94,10 +86,14 @@ def served(settings: Settings) -> Iterator[dict[str, str]]:
     if settings.log_format is LogFormat.AUTO and sys.stderr.isatty():
         environment["LOG_FORMAT"] = LogFormat.CONSOLE.value
     try:
-        yield environment
+        yield Served(environment, redis.tend if redis else _tend_nothing)
     finally:
         if redis is not None:
             redis.stop()
+
+
+def _tend_nothing() -> None:
+    """Leave servers that are not ours to whoever runs them."""
 
 
 def prepare_database(settings: Settings) -> MadeKey | None:
@@ -131,10 +127,17 @@ def command_name(settings: Settings) -> str:
     on_path = shutil.which("knockon")
     name = "knockon"
     if program.name == "knockon" and (on_path is None or not Path(on_path).samefile(program)):
-        name = os.path.relpath(program)
+        name = shown_path(program)
     default = Settings.model_fields["data_dir"].get_default()
     is_default = settings.data_dir == Path(default).absolute()
-    return name if is_default else f"KNOCKON_DATA_DIR={settings.data_dir} {name}"
+    return name if is_default else f"KNOCKON_DATA_DIR={shlex.quote(str(settings.data_dir))} {name}"
+
+
+def shown_path(path: Path) -> str:
+    """Write a path as a shell takes it: from the working folder where it lies beneath, else in full."""
+    whole = path.absolute()
+    near = os.path.relpath(whole)
+    return shlex.quote(str(whole) if near.startswith(os.pardir) else near)
 
 
 def _greet(settings: Settings, key: MadeKey | None) -> None:
@@ -142,6 +145,6 @@ def _greet(settings: Settings, key: MadeKey | None) -> None:
     if key is not None:
         print_line(f"workspace {DEFAULT_WORKSPACE} is made; its key, shown only this once: {key.text}")
     print_line(f"knockon is up in {settings.data_dir}; Ctrl-C stops it. Try in another terminal:")
-    print_line(f"    {name} apply -f {os.path.relpath(AUTOMATIONS)}")
+    print_line(f"    {name} apply -f {shown_path(AUTOMATIONS)}")
     print_line(f'    {name} publish order.placed --payload \'{{"orderId": 7, "total": 120}}\'')
     print_line(f"    {name} tail")

@@ -14,6 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from matcher.intake import Intake
 from matcher.stream import Reading, Stream
+from shared.beats import BEAT_S
 from shared.errors import Unavailable
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
@@ -44,6 +45,7 @@ class Loop:
         self._look_back_s = min(LOOK_BACK_S, idle.total_seconds() / 2)
         self._looked_back_s = float("-inf")
         self._forgot_s = float("-inf")
+        self._beaten_s = float("-inf")
 
     def run(self, stop: StopFlag) -> None:
         """Work until the end is asked for. What is held then stays pending for somebody else.
@@ -97,6 +99,7 @@ class Loop:
         """Do `work` until no server is away; None when the end is asked for first."""
         failures = 0
         for pause_s in _pauses():
+            self._beat()
             try:
                 done = work()
             except AWAY as error:
@@ -112,6 +115,11 @@ class Loop:
             if between is not None:
                 _try(between)
         return None
+
+    def _beat(self) -> None:
+        if self._clock.monotonic() - self._beaten_s >= BEAT_S:
+            _try(lambda: self._stream.beat(self._clock.now()))
+            self._beaten_s = self._clock.monotonic()
 
     def _leave(self) -> None:
         _try(self._stream.leave)

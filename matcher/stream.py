@@ -6,13 +6,14 @@ after a reply was lost, by another one after it died.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
 from matcher.gaps import find_gap
+from shared.beats import Pulse
 from shared.keys import GROUP, Keys
 from shared.logs import get_logger
 from shared.redis_port import Fields, RedisPort
@@ -67,6 +68,13 @@ class Stream:
         self._keys = keys
         self._consumer = consumer
         self._gap_after: str | None = None
+        self._pulse = Pulse(keys, "matcher", consumer)
+
+    def beat(self, now: datetime) -> None:
+        """Show that this consumer lives; while it waits for entries, Redis itself may not know of it."""
+        with self._client.pipeline(transaction=False) as pipe:
+            self._pulse.beat(pipe, now)
+            pipe.execute()
 
     def join(self) -> None:
         """Make the group at the very beginning of the stream, unless it is there."""
@@ -166,6 +174,9 @@ class Stream:
 
     def leave(self) -> None:
         """Delete this consumer; with something pending it stays, for others to take over."""
+        with self._client.pipeline(transaction=False) as pipe:
+            self._pulse.leave(pipe)
+            pipe.execute()
         self._delete(self._consumer)
 
     def _delete(self, consumer: str | bytes) -> int:

@@ -233,7 +233,14 @@ def _why(plan: Plan, event: Event, stopped: Outcome, now: datetime) -> Mapping[s
         return None
     verdicts = explain_conditions(dict(plan.conditions), gate_scope(event, now))
     said = [
-        {"path": leaf.path, "op": leaf.op, "wanted": leaf.wanted, "found": leaf.found, "reason": leaf.reason}
+        {
+            "path": leaf.path,
+            "field": leaf.field,
+            "op": leaf.op,
+            "wanted": leaf.wanted,
+            "found": leaf.found,
+            "reason": leaf.reason,
+        }
         for leaf in verdicts
         if not leaf.passed
     ]

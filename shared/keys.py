@@ -68,3 +68,8 @@ class Keys:
     def count(self, name: str) -> str:
         """Name a counter of the engine's own health, such as `handles_bad` or `stream_gaps`."""
         return f"{self.prefix}automations:health:{name}"
+
+
+def beats_key(keys: Keys, part: str) -> str:
+    """Name the sorted set of a part's processes, by when each last gave a sign of life."""
+    return f"{keys.prefix}automations:beats:{part}"

@@ -13,7 +13,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
-from shared.masking import MASK, is_secret_name, mask_userinfo
+from shared.masking import MASK, is_secret_name, mask_text
 from shared.settings import LogFormat, Settings
 
 Log = FilteringBoundLogger
@@ -56,7 +56,7 @@ def mask_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 def _masked(value: Any, depth: int) -> Any:
     match value:
         case str():
-            return mask_userinfo(value)
+            return mask_text(value)
         case Mapping() if depth:
             return {
                 key: MASK if is_secret_name(str(key)) else _masked(item, depth - 1)
@@ -65,7 +65,7 @@ def _masked(value: Any, depth: int) -> Any:
         case list() | tuple() if depth:
             return [_masked(item, depth - 1) for item in value]
         case BaseException():
-            return mask_userinfo(repr(value))
+            return mask_text(repr(value))
         case _:
             return value
 

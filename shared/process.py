@@ -1,4 +1,4 @@
-"""What every process of ours shares: a name, a flag that SIGTERM and SIGINT raise, an end without delay."""
+"""What every process of ours shares: a name, a flag that signals raise, an end without delay."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 from shared.ids import new_id
 
 FAILED: Final = 1
+INTERRUPTED: Final = 130  # as a shell has it: 128 and SIGINT
 
 # Once its grace time is over, a process that was asked to end has written what it holds in less than this.
 FLUSHED_IN_S: Final = 35.0
@@ -36,13 +37,18 @@ class StopFlag:
         return self._event.wait(timeout_s)
 
     def listen(self) -> None:
-        """Raise the flag on SIGTERM and SIGINT from now on. Call it in the main thread."""
+        """Raise the flag on SIGTERM, SIGINT and SIGHUP from now on. Call it in the main thread.
+
+        A SIGHUP that the process was started to ignore, as `nohup` does, stays ignored.
+        """
 
         def asked(_signum: int, _frame: FrameType | None) -> None:
             self.raise_()
 
         signal.signal(signal.SIGTERM, asked)
         signal.signal(signal.SIGINT, asked)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, asked)
 
 
 def make_owner() -> str:

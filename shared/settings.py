@@ -3,7 +3,7 @@
 A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
 """
 
-from collections.abc import Mapping
+import re
 from email.utils import parseaddr
 from enum import StrEnum
 from pathlib import Path
@@ -11,18 +11,21 @@ from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as SourceError
 
+from shared.env_file import ENV_FILE, names_in_file
 from shared.errors import SettingsError
-from shared.masking import MASK, mask_userinfo
+from shared.masking import mask_urls
+from shared.model.plain_words import words_for
 from shared.seal_keys import read_seal_keys
+from shared.server_urls import check_database_url, check_redis_url
 from shared.signing import read_keys
 
-REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
-DATABASE_SCHEMES: Final = ("postgresql", "postgresql+psycopg", "sqlite")
 DAY_S: Final = 86_400
 SHOWN_CHARS: Final = 40
+_NOT_OF_A_KEY: Final = re.compile(r"[^A-Za-z0-9:._\-]")
 
 
 class LogFormat(StrEnum):
@@ -54,22 +57,6 @@ def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _check_redis_url(url: str) -> str:
-    return _check_scheme(url, REDIS_SCHEMES)
-
-
-def _check_database_url(url: str) -> str:
-    return _check_scheme(url, DATABASE_SCHEMES)
-
-
-def _check_scheme(url: str, schemes: tuple[str, ...]) -> str:
-    scheme, mark, rest = url.partition("://")
-    if scheme not in schemes or not mark or not rest:
-        wanted = ", ".join(f"{name}://" for name in schemes)
-        raise ValueError(f"must be a URL that starts with one of {wanted}")
-    return url
-
-
 def _check_signing_secret(secret: SecretStr) -> SecretStr:
     if not all(24 <= len(key) <= 64 for key in read_keys(secret.get_secret_value())):
         raise ValueError("must hold 24 to 64 bytes in base64, after an optional whsec_")
@@ -95,27 +82,33 @@ def _check_http_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _check_key(text: str) -> str:
+    if _NOT_OF_A_KEY.search(text):
+        raise ValueError("may hold A to Z, a to z, 0 to 9 and : . _ - only")
+    return text
+
+
 def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
 Seconds = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
-RedisUrl = Annotated[str, AfterValidator(_check_redis_url)]
-DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
+RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
+DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 SigningSecret = Annotated[SecretStr, AfterValidator(_check_signing_secret)]
 SecretsKey = Annotated[SecretStr, AfterValidator(_check_secrets_key)]
 MailAddress = Annotated[str, AfterValidator(_check_mail_address)]
 HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]+$", max_length=128)]
-KeyPrefix = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._\-]*$", max_length=64)]
+Key = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_check_key)]
+KeyPrefix = Annotated[str, Field(max_length=64), AfterValidator(_check_key)]
 
 
 class Settings(BaseSettings):
     """The settings of one process. A variable is a field's name, or alias, in capitals."""
 
     model_config = SettingsConfigDict(
-        env_file=".env",
+        env_file=ENV_FILE,
         env_file_encoding="utf-8",
         env_ignore_empty=True,
         extra="ignore",
@@ -184,7 +177,7 @@ class Settings(BaseSettings):
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
         """Name the fields for `repr`, without what URLs hide."""
         return [
-            (name, mask_userinfo(value) if isinstance(value, str) else value)
+            (name, mask_urls(value) if isinstance(value, str) else value)
             for name, value in super().__repr_args__()
         ]
 
@@ -192,27 +185,29 @@ class Settings(BaseSettings):
 def load_settings() -> Settings:
     """Read the settings of this process.
 
-    Raises SettingsError with one line that names each variable at fault and shows no secret.
+    Raises SettingsError with one line that names each variable at fault, or the line of the file, and
+    shows no secret.
     """
+    names_in_file()
     try:
         return Settings()
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
+        faults = error.errors(include_url=False)
         raise SettingsError("; ".join(_tell(fault) for fault in faults)) from None
     except (SourceError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f".env: cannot be read: {error}") from None
+        raise SettingsError(f"{ENV_FILE}: cannot be read: {error}") from None
 
 
-def _tell(fault: Mapping[str, Any]) -> str:
-    message = str(fault["msg"]).removeprefix("Value error, ").replace("\n", " ")
+def _tell(fault: ErrorDetails) -> str:
+    message = words_for(fault).replace("\n", " ")
     where = fault["loc"]
     if not where:
         return message
-    return f"{str(where[0]).upper()}: {message} (it is {_shown(str(where[0]), fault['input'])})"
+    name = str(where[0])
+    told = "" if name.lower().endswith(("_url", "_secret", "_key")) else f" (it is {_shown(fault['input'])})"
+    return f"{name.upper()}: {message}{told}"
 
 
-def _shown(name: str, value: object) -> str:
-    if name.lower().endswith(("_url", "_secret", "_key")):
-        return MASK
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

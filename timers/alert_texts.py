@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.model.alert_message import AlertMessage, AlertPart
 from shared.rules.alerting import GroupState
 
@@ -20,7 +20,7 @@ Row = tuple[str, str]
 
 def one_line(text: str) -> str:
     """Give a text as one line that steers nothing, without the credentials of a URL."""
-    return _UNPRINTABLE.sub(" ", mask_userinfo(text)).strip()
+    return _UNPRINTABLE.sub(" ", mask_urls(text)).strip()
 
 
 def subject_of(message: AlertMessage) -> str:

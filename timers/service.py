@@ -5,14 +5,16 @@ fired is due for no other. A thread beside the loop sends alerts, which may wait
 """
 
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from shared.beats import BEAT_S, Pulse
 from shared.duties import Duty, Outages
 from shared.logs import get_logger
-from shared.process import StopFlag
+from shared.process import StopFlag, make_owner
 from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
@@ -32,12 +34,15 @@ class Timers:
 
     def __init__(self, settings: Settings, backends: Backends) -> None:
         """Have every duty due at once."""
+        self._backends = backends
         self._clock = backends.clock
+        self._pulse = Pulse(backends.keys, "timers", make_owner())
         self._interval_s = settings.timers_interval_s
         self._outages = Outages("timers")
         sweep = Sweep(backends, timedelta(seconds=settings.schedule_catchup_s))
         first = self._clock.monotonic()
         self._duties = (
+            Duty("beat", BEAT_S, self._beat, first),
             Duty("schedules", 0.0, sweep.pass_once, first),
             Duty("reconcile", EVERY_S, lambda: reconcile(backends), first),
         )
@@ -47,6 +52,7 @@ class Timers:
         while not stop.is_raised():
             self.tick()
             stop.wait(self._interval_s)
+        self._leave()
 
     def tick(self) -> None:
         """Do what is due now. A duty that failed is tried again soon."""
@@ -54,6 +60,17 @@ class Timers:
             if duty.due <= self._clock.monotonic():
                 again_s = duty.every_s if self._is_done(duty) else min(duty.every_s, AGAIN_S)
                 duty.due = self._clock.monotonic() + again_s
+
+    def _beat(self) -> None:
+        """Show that this process lives; a Redis that is away does not hold up what needs rows alone."""
+        with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
+            self._pulse.beat(pipe, self._clock.now())
+            pipe.execute()
+
+    def _leave(self) -> None:
+        with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
+            self._pulse.leave(pipe)
+            pipe.execute()
 
     def _is_done(self, duty: Duty) -> bool:
         try:

@@ -16,6 +16,7 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 from typing_extensions import override
 
+from shared.beats import SILENT_AFTER
 from shared.keys import Keys
 from shared.logs import get_logger
 from shared.model.runs import QueueKind
@@ -39,6 +40,18 @@ class Link:
     keys: Keys
     clock: Clock
     name: str
+
+
+def count_workers(client: RedisPort, keys: Keys) -> int:
+    """Count the workers of this deployment that have beaten lately."""
+    by_queue = worker_registration.WORKERS_BY_QUEUE_KEY % keys.queue(QueueKind.MAIN)
+    with client.pipeline(transaction=False) as pipe:
+        pipe.smembers(by_queue)
+        (names,) = pipe.execute()
+        for name in names:
+            pipe.ttl(name)
+        left_s = pipe.execute()
+    return sum(left > STANDING_TTL_S - SILENT_AFTER.total_seconds() for left in left_s)
 
 
 class PresentWorker(BaseWorker):

@@ -14,6 +14,7 @@ from rq.scripts import acquire_or_refresh_lock, release_lock
 from rq_scheduler import Scheduler
 from typing_extensions import override
 
+from shared.beats import Pulse
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
 from shared.model.runs import QueueKind
@@ -55,6 +56,7 @@ class RetryScheduler(Scheduler):  # type: ignore[misc] # the library is untyped
         self._stop = stop
         self._queue = HandleQueue(link.redis, link.keys)
         self._token = uuid4().hex
+        self._pulse = Pulse(link.keys, "scheduler", link.name)
         self._beat = Every(link.clock, HEARTBEAT_S)
 
     @override
@@ -74,6 +76,9 @@ class RetryScheduler(Scheduler):  # type: ignore[misc] # the library is untyped
                 self._stop.wait(wait_s)
         try:
             self.register_death()
+            with self._link.redis.pipeline(transaction=False) as pipe:
+                self._pulse.leave(pipe)
+                pipe.execute()
         except REDIS_ERRORS as error:
             log.debug("death_not_registered", error=type(error).__name__)
 
@@ -83,6 +88,7 @@ class RetryScheduler(Scheduler):  # type: ignore[misc] # the library is untyped
         with self._link.redis.pipeline(transaction=True) as pipe:
             pipe.hset(self.key, "heartbeat", self._link.clock.now().isoformat())
             pipe.expire(self.key, HEARTBEAT_S * 3)
+            self._pulse.beat(pipe, self._link.clock.now())
             pipe.execute()
 
     @override

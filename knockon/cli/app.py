@@ -56,10 +56,10 @@ def make_app(names: Iterable[str] = MODULES) -> typer.Typer:
     return app
 
 
-def run(arguments: list[str]) -> None:
-    """Run what was typed; it ends the process with its exit code."""
+def load(arguments: list[str]) -> typer.Typer:
+    """Make the command that was typed; called with the arguments, it ends the process with its exit code."""
     typed = arguments[:1]
-    make_app(typed if typed and typed[0] in MODULES else MODULES)(arguments)
+    return make_app(typed if typed and typed[0] in MODULES else MODULES)
 
 
 def _top() -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from knockon.cli.connections import caller, opened_backends
+from knockon.cli.connections import caller, opened_backends, opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
+from shared.model.yaml_text import WHOLE
 from shared.services.automations import apply_changes, preview_changes
 from shared.services.definitions import Change, ChangeKind, Leftovers
 
@@ -40,9 +41,13 @@ def apply(options: ApplyOptions) -> None:
     """Create and update automations by their keys; what is the same already is left alone."""
     definitions = read_definitions(options.file)
     leftovers = Leftovers.DELETE if options.prune else Leftovers.KEEP
-    make = preview_changes if options.dry_run else apply_changes
-    with opened_backends() as backends:
-        changes = make(backends, caller(options.workspace), definitions, leftovers)
+    who = caller(options.workspace)
+    if options.dry_run:
+        with opened_database() as database:
+            changes = preview_changes(database, who, definitions, leftovers)
+    else:
+        with opened_backends() as backends:
+            changes = apply_changes(backends, who, definitions, leftovers)
     if options.output is Form.JSON:
         print_json({"dry_run": options.dry_run, "changes": [change.shown() for change in changes]})
         return
@@ -86,7 +91,7 @@ def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DefinitionError([Fault("file", "is not UTF-8")]) from error
+        raise DefinitionError([Fault(WHOLE, "is not UTF-8")]) from error
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from error
 

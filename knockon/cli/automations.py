@@ -11,10 +11,10 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
-from shared.masking import mask_tree
+from shared.masking import mask_definition
 from shared.services.automations import activate, pause
 from shared.services.fires import Fire, preview_fires, schedule_of
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_automation
 from shared.services.runs import start_by_hand
 from shared.time.clock import SystemClock, from_epoch_ms
 
@@ -70,6 +70,7 @@ def add_to(app: typer.Typer) -> None:
 def list_all(options: ListOptions) -> None:
     """List a workspace's automations."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         rows = list_automations(conn, options.workspace)
     if options.output is Form.JSON:
         print_json([_document(row) for row in rows])
@@ -91,7 +92,7 @@ def show_one(options: OneOptions) -> None:
     if options.output is Form.JSON:
         print_json({**_document(row), "next_fire_at": next_fire_at})
         return
-    text = yaml.safe_dump(mask_tree(row.definition), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(mask_definition(row.definition), sort_keys=False, allow_unicode=True)
     more = f", next fire {show_instant(next_fire_at)}" if next_fire_at else ""
     print_line(f"# {row.id}, version {row.version}, {row.status}{more}\n{text.rstrip()}")
 
@@ -182,5 +183,5 @@ def _document(row: AutomationRow) -> dict[str, Any]:
         "activated_at": from_epoch_ms(row.activated_ms) if row.activated_ms is not None else None,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "definition": mask_tree(row.definition),
+        "definition": mask_definition(row.definition),
     }

@@ -9,9 +9,10 @@ from knockon.cli.connections import opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
 from knockon.cli.output import Form
 from knockon.cli.runs import FromStart, print_replays, print_runs, replay_all
-from shared.db.reads import RunQuery, RunSummary, list_runs
+from shared.db.reads import RunQuery, RunSummary, find_run_rows, list_runs
+from shared.errors import Conflict
 from shared.model.moves import RunStatus
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_ever_automation
 from shared.services.runs import ReplayFrom
 
 group = typer.Typer(help="Runs whose every attempt failed.", no_args_is_help=True)
@@ -63,8 +64,20 @@ def replay_dead(options: ReplayDeadOptions) -> None:
     if sum(given) != 1:
         raise typer.BadParameter("give run ids, --automation KEY or --all")
     start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
+    if options.run_ids:
+        _check_dead(options.workspace, options.run_ids)
     run_ids = options.run_ids or _find_replayable(options.workspace, options.automation)
     print_replays(replay_all(run_ids, options.workspace, start), start, options.output)
+
+
+def _check_dead(workspace: str, run_ids: list[str]) -> None:
+    """Raise Conflict for a run that failed without being a dead letter."""
+    with opened_database() as database, database.read() as conn:
+        found = find_run_rows(conn, workspace, run_ids)
+    failed = [run_id for run_id in run_ids if run_id in found and found[run_id].status is RunStatus.FAILED]
+    if failed:
+        fix = f"knockon runs replay {' '.join(failed)}"
+        raise Conflict(f"run {failed[0]} is FAILED and no dead letter; replay it with: {fix}")
 
 
 def _find_replayable(workspace: str, reference: str | None) -> list[str]:
@@ -79,5 +92,6 @@ def _find_replayable(workspace: str, reference: str | None) -> list[str]:
 
 def _find(workspace: str, reference: str | None, most: int, before: str | None = None) -> list[RunSummary]:
     with opened_database() as database, database.read() as conn:
-        wanted = find_automation(conn, workspace, reference).id if reference else None
+        check_workspace(conn, workspace)
+        wanted = find_ever_automation(conn, workspace, reference).id if reference else None
         return list_runs(conn, RunQuery(workspace, most, RunStatus.DEAD_LETTER, wanted, before))

@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 @takes(DoctorOptions)
 def doctor(options: DoctorOptions) -> None:
-    """Check the settings, Redis, SQL and the queues; exit code 1 if something fails."""
+    """Check the settings, Redis, SQL, the queues and the processes; exit code 1 if something fails."""
     findings = _examine()
     if options.output is Form.JSON:
         print_json([asdict(finding) for finding in findings])

@@ -3,15 +3,17 @@
 from typing import Any, Final
 
 import typer
+from pydantic import ValidationError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 from typer.core import TyperGroup
 
-from knockon.cli.output import print_error
+from knockon.cli.output import print_error, show
 from knockon.client import PublishError
 from shared.db.engine import is_outage, sqlstate
 from shared.errors import DefinitionError, KnockonError
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
+from shared.model.plain_words import words_for
 from shared.process import FAILED
 
 UNDEFINED_TABLE: Final = "42P01"
@@ -24,6 +26,8 @@ class Commands(TyperGroup):
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            raise _in_plain_words(error) from None
         except DefinitionError as error:
             for fault in error.faults:
                 print_error(f"{fault.path}: {fault.message}")
@@ -32,12 +36,26 @@ class Commands(TyperGroup):
         except DBAPIError as error:
             print_error(_about_sql(error))
         except RedisError as error:
-            print_error(f"Redis: {mask_userinfo(str(error))}")
+            print_error(f"Redis: {mask_urls(str(error))}")
         except BrokenPipeError:
             raise
         except OSError as error:
-            print_error(str(error))
+            print_error(_about_system(error))
         raise typer.Exit(FAILED)
+
+
+def _in_plain_words(error: typer.BadParameter) -> typer.BadParameter:
+    """Say in our words what an option's value lacks, where the library says it in its own."""
+    if isinstance(error.__cause__, ValidationError):
+        error.message = show(words_for(error.__cause__.errors(include_url=False)[0]))
+    return error
+
+
+def _about_system(error: OSError) -> str:
+    """Say what the system refused, without its number."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _about_sql(error: DBAPIError) -> str:
@@ -47,4 +65,4 @@ def _about_sql(error: DBAPIError) -> str:
     if not is_outage(error):
         raise error
     lines = str(error.orig).strip().splitlines()
-    return f"the database cannot be used: {mask_userinfo(lines[0] if lines else type(error.orig).__name__)}"
+    return f"the database cannot be used: {mask_urls(lines[0] if lines else type(error.orig).__name__)}"

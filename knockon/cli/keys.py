@@ -9,6 +9,7 @@ from knockon.cli.connections import caller, opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from shared.db.api_keys import list_api_keys
+from shared.services.references import check_workspace
 from shared.services.workspaces import Scope, create_key, revoke_key
 from shared.time.clock import SystemClock
 
@@ -53,6 +54,7 @@ def add_to(app: typer.Typer) -> None:
 def list_all(options: ListOptions) -> None:
     """List a workspace's keys; the keys themselves are not stored."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         rows = list_api_keys(conn, options.workspace)
     if options.output is Form.JSON:
         print_json([asdict(row) for row in rows])

@@ -4,30 +4,37 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final, TextIO
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+from sqlalchemy.exc import DBAPIError
 
 from knockon.cli.connections import read_settings
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
-from knockon.cli.output import Form, console, print_json, print_line
-from knockon.client import Publisher
-from knockon.event_lines import publish_lines, read_event, read_payload
-from knockon.servers import redis_url
-from shared.errors import ConfigError
+from knockon.cli.output import Form, console, print_error, print_json, print_line, print_note
+from knockon.client import PIPELINE_SIZE, Publisher, PublishError
+from knockon.event_lines import CheckWorkspace, Progress, publish_lines, read_event, read_payload, trust
+from knockon.servers import database_url, has_database, redis_url
+from shared.db.engine import Database, open_database
+from shared.process import INTERRUPTED
+from shared.services.references import check_workspace
+from shared.settings import Settings
 
 STDIN: Final = "-"
+BAD_BYTES: Final = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
     """One event, or a file of them."""
 
-    type: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="What happened, like order.placed.")
-    ] = None
+    type: Annotated[str | None, typer.Argument(metavar="TYPE", help="What happened, like order.placed.")] = (
+        None
+    )
     payload: Annotated[str | None, typer.Option(help="The payload, a JSON object.")] = None
     id: Annotated[str | None, typer.Option(help="Your id of the event; a second publish starts nothing.")] = (
         None
@@ -49,17 +56,16 @@ def publish(options: PublishOptions) -> None:
         raise typer.BadParameter("give a TYPE, or --file")
     if options.file is not None and (options.payload is not None or options.id is not None):
         raise typer.BadParameter("--payload and --id go with a TYPE, not with --file")
-    with opened_publisher() as publisher:
+    settings = read_settings()
+    with _opened_publisher(settings) as publisher, _opened_check(settings) as check:
         if options.file is not None:
-            _publish_file(publisher, options.file, options)
+            _publish_file(publisher, options, check)
         else:
-            _publish_one(publisher, options)
+            _publish_one(publisher, options, check)
 
 
 @contextmanager
-def opened_publisher() -> Iterator[Publisher]:
-    """Open the publishing client for this deployment's stream."""
-    settings = read_settings()
+def _opened_publisher(settings: Settings) -> Iterator[Publisher]:
     with Publisher(
         redis_url(settings),
         stream=settings.events_stream,
@@ -70,7 +76,42 @@ def opened_publisher() -> Iterator[Publisher]:
         yield publisher
 
 
-def _publish_one(publisher: Publisher, options: PublishOptions) -> None:
+@contextmanager
+def _opened_check(settings: Settings) -> Iterator[CheckWorkspace]:
+    """Give what raises NotFound for an unknown workspace; where no database is known, all pass."""
+    if not has_database(settings):
+        yield trust
+        return
+    database = open_database(database_url(settings), pool_size=1)
+    try:
+        yield Workspaces(database).check
+    finally:
+        database.dispose()
+
+
+class Workspaces:
+    """The workspaces that exist, each asked for once. Events need Redis alone: a database may be away."""
+
+    def __init__(self, database: Database) -> None:
+        """Ask for nothing yet."""
+        self._database = database
+        self._known: set[str] = set()
+        self._is_away = False
+
+    def check(self, workspace_id: str) -> None:
+        """Raise NotFound unless there is such a workspace, or nobody can tell."""
+        if self._is_away or workspace_id in self._known:
+            return
+        try:
+            with self._database.read() as conn:
+                check_workspace(conn, workspace_id)
+        except DBAPIError:
+            self._is_away = True
+            print_note("the database does not answer: it was not checked whether the workspace exists")
+        self._known.add(workspace_id)
+
+
+def _publish_one(publisher: Publisher, options: PublishOptions, check: CheckWorkspace) -> None:
     fields = {
         "type": options.type,
         "payload": read_payload(options.payload or "{}"),
@@ -79,6 +120,7 @@ def _publish_one(publisher: Publisher, options: PublishOptions) -> None:
     draft = read_event(
         {name: value for name, value in fields.items() if value is not None}, options.workspace
     )
+    check(draft.workspace_id)
     (entry_id,) = publisher.publish_many([draft])
     if options.output is Form.JSON:
         print_json({"entry_id": entry_id, "id": draft.id})
@@ -86,26 +128,44 @@ def _publish_one(publisher: Publisher, options: PublishOptions) -> None:
     print_line(entry_id)
 
 
-def _publish_file(publisher: Publisher, name: str, options: PublishOptions) -> None:
-    with _opened(name) as source:
-        lines = _with_progress(source) if sys.stderr.isatty() and source.seekable() else source
-        sent = max(publish_lines(publisher, lines, options.workspace), default=0)
+def _publish_file(publisher: Publisher, options: PublishOptions, check: CheckWorkspace) -> None:
+    done = Progress()
+    try:
+        with _opened(options.file or STDIN) as source:
+            lines = _with_progress(source) if sys.stderr.isatty() and source.seekable() else source
+            for progress in publish_lines(publisher, lines, options.workspace, check):
+                done = progress
+    except KeyboardInterrupt as error:
+        print_error(f"interrupted; {_how_far(done)}")
+        raise typer.Exit(INTERRUPTED) from error
+    except PublishError:
+        print_note(_how_far(done))
+        raise
     if options.output is Form.JSON:
-        print_json({"published": sent})
+        print_json({"published": done.published})
         return
-    print_line(f"{sent} published")
+    print_line(f"{done.published} published")
+
+
+def _how_far(done: Progress) -> str:
+    """Say where to go on; what was on its way when it broke off may be on the stream already."""
+    are = "is" if done.published == 1 else "are"
+    return (
+        f"{done.published} {are} published for certain; go on from line {done.next_line}: of those that"
+        f" follow, up to {PIPELINE_SIZE} may be published too, and start nothing twice if they have an id"
+    )
 
 
 @contextmanager
 def _opened(name: str) -> Iterator[TextIO]:
+    """Open a file so that bytes which are no text make their own line a bad one, and no other."""
     if name == STDIN:
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors=BAD_BYTES)
         yield sys.stdin
         return
-    try:
-        with Path(name).open(encoding="utf-8") as source:
-            yield source
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{name} is not UTF-8") from error
+    with Path(name).open(encoding="utf-8", errors=BAD_BYTES) as source:
+        yield source
 
 
 def _with_progress(source: TextIO) -> Iterable[str]:
@@ -113,8 +173,8 @@ def _with_progress(source: TextIO) -> Iterable[str]:
     size = source.seek(0, 2)
     source.seek(0)
     columns = (TextColumn("publishing"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(sys.stderr)) as progress:
+    with ProgressBar(*columns, console=console(sys.stderr)) as progress:
         task = progress.add_task("publishing", total=size)
         for line in source:
             yield line
-            progress.advance(task, len(line.encode()))
+            progress.advance(task, len(line.encode(errors=BAD_BYTES)))

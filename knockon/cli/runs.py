@@ -21,8 +21,9 @@ from knockon.cli.output import (
 from shared.db.log_reads import LogRow, run_log
 from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
 from shared.errors import NotFound
+from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_ever_automation
 from shared.services.runs import Cancelled, Insistence, ReplayFrom, Replays, cancel, replay
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
@@ -72,7 +73,9 @@ class CancelOptions:
     """Which run, and whether it may be running."""
 
     run_id: RunId
-    force: Annotated[bool, typer.Option("--force", help="Stop it before its next action.")] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="Stop one that runs before its next action, if it has one.")
+    ] = False
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 
@@ -87,8 +90,9 @@ def add_to(app: typer.Typer) -> None:
 def list_some(options: ListOptions) -> None:
     """List a workspace's runs, newest first."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         reference = options.automation
-        wanted = find_automation(conn, options.workspace, reference).id if reference else None
+        wanted = find_ever_automation(conn, options.workspace, reference).id if reference else None
         rows = list_runs(conn, RunQuery(options.workspace, options.limit, options.status, wanted))
     print_runs(rows, options.output)
 
@@ -98,12 +102,13 @@ def list_some(options: ListOptions) -> None:
 def show_one(options: ShowOptions) -> None:
     """Show one run: its actions, attempts, log, and why it ended as it did."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         detail = read_run(conn, options.workspace, options.run_id)
         logs = run_log(conn, options.workspace, options.run_id, most=LOG_LINES)
     if detail is None:
         raise NotFound(f"there is no run {options.run_id!r} in workspace {options.workspace!r}")
     if options.output is Form.JSON:
-        print_json({**asdict(detail), "logs": [asdict(line) for line in logs]})
+        print_json(mask_tree({**asdict(detail), "logs": [asdict(line) for line in logs]}))
         return
     _print_head(detail)
     _print_actions(detail)
@@ -129,9 +134,8 @@ def cancel_one(options: CancelOptions) -> None:
     if options.output is Form.JSON:
         print_json({"run_id": options.run_id, "cancelled": how})
         return
-    print_line(
-        "cancelled" if how is Cancelled.AT_ONCE else "it stops before its next action, as FAILED CANCELLED"
-    )
+    stopping = "it stops before its next action, as FAILED CANCELLED, unless it is in its last action"
+    print_line("cancelled" if how is Cancelled.AT_ONCE else stopping)
 
 
 def replay_all(run_ids: Sequence[str], workspace: str, start: ReplayFrom) -> Replays:
@@ -157,6 +161,8 @@ def print_replays(done: Replays, start: ReplayFrom, output: Form) -> None:
         how = "from the start: actions that succeeded are repeated too"
     if done.replayed:
         print_line(f"{len(done.replayed)} replayed {how}")
+    if not done.replayed and not done.going_on:
+        print_line("there is nothing to replay")
     for run_id in done.going_on:
         print_note(f"{run_id} is going on already")
 
@@ -164,7 +170,7 @@ def print_replays(done: Replays, start: ReplayFrom, output: Form) -> None:
 def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
     """Print runs as a table or as JSON."""
     if output is Form.JSON:
-        print_json([asdict(row) for row in rows])
+        print_json([mask_tree(asdict(row)) for row in rows])
         return
     print_table(
         ("RUN", "AUTOMATION", "STATUS", "WHY", "RETRIES", "CREATED", "TOOK"),
@@ -187,7 +193,9 @@ def why(row: RunSummary) -> str:
     """Say in a word or a line why a run stands where it stands."""
     if row.skip_reason:
         return f"skipped: {row.skip_reason}"
-    if row.error is None or row.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED):
+    if row.status is RunStatus.CANCELLED:
+        return row.stop_reason or ""
+    if row.error is None or row.status is RunStatus.SUCCEEDED:
         return ""
     position = row.error.get("position")
     where = f" at action {position}" if position else ""
@@ -201,22 +209,26 @@ def _print_head(detail: RunDetail) -> None:
         "automation": f"{run.automation_name} ({run.automation_key})",
         "status": run.status,
         "why": why(run),
-        "error": run.error["message"] if run.error else "",
+        "error": mask_text(run.error["message"]) if run.error else "",
         "trigger": run.trigger_type,
         "retries": run.retry_count,
         "next attempt": show_instant(run.next_attempt_at),
-        "stop asked": run.stop_reason,
+        "stop asked": run.stop_reason if run.status is not RunStatus.CANCELLED else "",
         "depth": run.depth,
         "root run": run.root_run_id if run.root_run_id != run.id else "",
         "created": show_instant(run.created_at),
         "started": show_instant(run.started_at),
         "ended": show_instant(run.ended_at),
-        "input": show_json(detail.input),
-        "output": show_json(detail.output) if detail.output else "",
+        "input": _masked(detail.input),
+        "output": _masked(detail.output) if detail.output else "",
     }
     for name, value in facts.items():
         if value not in ("", None):
             print_line(f"{name:<12}  {value}")
+
+
+def _masked(tree: Any) -> str:
+    return show_json(mask_tree(tree))
 
 
 def _print_actions(detail: RunDetail) -> None:
@@ -224,7 +236,7 @@ def _print_actions(detail: RunDetail) -> None:
     print_table(
         ("", "TYPE", "TOOK", "OUTPUT"),
         (
-            (row.position, row.type, show_span(row.started_at, row.ended_at), show_json(row.output))
+            (row.position, row.type, show_span(row.started_at, row.ended_at), _masked(row.output))
             for row in detail.actions
         ),
     )
@@ -235,7 +247,14 @@ def _print_attempts(detail: RunDetail) -> None:
     print_table(
         ("", "OUTCOME", "CODE", "ACTION", "MESSAGE", "ENDED"),
         (
-            (number, row.outcome, row.code, row.position, row.message, show_instant(row.ended_at))
+            (
+                number,
+                row.outcome,
+                row.code,
+                row.position,
+                mask_text(row.message or ""),
+                show_instant(row.ended_at),
+            )
             for number, row in enumerate(detail.attempts, start=1)
         ),
     )
@@ -246,7 +265,7 @@ def _print_logs(logs: Sequence[LogRow]) -> None:
     print_table(
         ("AT", "LEVEL", "MESSAGE", ""),
         (
-            (show_instant(row.at), row.level, row.message, show_json(row.data) if row.data else "")
+            (show_instant(row.at), row.level, row.message, _masked(row.data) if row.data else "")
             for row in logs
         ),
     )

@@ -7,10 +7,10 @@ import typer
 
 from knockon.cli.connections import caller, opened_database, read_settings, user_name
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, takes
-from knockon.cli.output import Form, print_json, print_line, print_note
+from knockon.cli.output import Form, print_json, print_line
 from knockon.servers import database_url
 from shared.db.migrating import migrate
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.services.workspaces import create_workspace
 from shared.time.clock import SystemClock
 
@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
 def init(options: InitOptions) -> None:
     """Make a workspace with its owner and a key, which is shown this once."""
     with opened_database() as database:
-        owner = options.owner or f"{user_name()}@localhost"
+        owner = f"{user_name()}@localhost" if options.owner is None else options.owner
         made = create_workspace(database, SystemClock(), caller(options.workspace), owner)
     if options.output is Form.JSON:
         document = {
@@ -56,5 +56,4 @@ def migrate_database() -> None:
     """Bring the database to the newest shape; where it has it already, nothing happens."""
     settings = read_settings()
     url = database_url(settings)
-    migrate(url)
-    print_note(f"{mask_userinfo(url)} is up to date")
+    print_line(f"{mask_urls(url)} {migrate(url)}")

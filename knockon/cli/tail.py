@@ -15,8 +15,9 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import STYLES, Form, console, print_json_line, show, show_instant, show_json
 from shared.db.engine import Database
 from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
+from shared.masking import mask_tree
 from shared.process import StopFlag
-from shared.services.references import find_automation
+from shared.services.references import check_workspace, find_ever_automation
 from shared.time.clock import SystemClock
 
 POLL_S: Final = 0.25
@@ -41,7 +42,7 @@ class TailOptions:
 
     automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
     run: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Only this run's.")] = None
-    level: Annotated[str | None, typer.Option(help="Only this level and worse: info, warning, error.")] = None
+    level: Annotated[str | None, typer.Option(help=f"Only this level and worse: {', '.join(LEVELS)}.")] = None
     since: Annotated[
         timedelta | None, typer.Option(parser=parse_span, metavar="10m", help="Begin so far back.")
     ] = None
@@ -71,9 +72,10 @@ def tail(options: TailOptions) -> None:
 
 def _query(database: Database, options: TailOptions) -> LogQuery:
     automation_id = None
-    if options.automation is not None:
-        with database.read() as conn:
-            automation_id = find_automation(conn, options.workspace, options.automation).id
+    with database.read() as conn:
+        check_workspace(conn, options.workspace)
+        if options.automation is not None:
+            automation_id = find_ever_automation(conn, options.workspace, options.automation).id
     since = SystemClock().now() - options.since if options.since else None
     return LogQuery(options.workspace, automation_id, options.run, options.level, since)
 
@@ -106,8 +108,9 @@ def _print_new(
 
 def _print(rows: Iterable[LogRow], output: Form) -> None:
     for row in rows:
+        data = mask_tree(row.data)
         if output is Form.JSON:
-            document = asdict(row)
+            document = asdict(row) | {"data": data}
             document.pop("cursor")
             print_json_line(document)
             continue
@@ -115,6 +118,6 @@ def _print(rows: Iterable[LogRow], output: Form) -> None:
         line.append(f"  {row.level:<7}", STYLES.get(row.level, "not dim default"))
         line.append(f"  {row.automation_key or '-'}  {row.run_id or '-'}  ", "not dim default")
         line.append(show(row.message), "not dim bold")
-        line.append(show(f"  {show_json(row.data)}" if row.data else ""), "not dim default")
+        line.append(show(f"  {show_json(data)}" if data else ""), "not dim default")
         console(sys.stdout).print(line, soft_wrap=True)
     sys.stdout.flush()

@@ -74,6 +74,20 @@ def find_by_reference(conn: Connection, workspace_id: str, reference: str) -> Au
     return _row(row) if row else None
 
 
+FIND_EVER: Final = sql(
+    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id"
+    " AND (r.key = :reference OR r.id = :reference)"
+    " ORDER BY CASE WHEN r.deleted_at IS NULL THEN 0 ELSE 1 END,"
+    " CASE WHEN r.key = :reference THEN 0 ELSE 1 END, r.deleted_at DESC, r.id DESC LIMIT 1"
+)
+
+
+def find_ever_by_reference(conn: Connection, workspace_id: str, reference: str) -> AutomationRow | None:
+    """Give the automation that `find_by_reference` gives, else the one that was deleted last, or None."""
+    row = FIND_EVER.run(conn, {"workspace_id": workspace_id, "reference": reference}).first()
+    return _row(row) if row else None
+
+
 LIST: Final = sql(
     f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"
     " ORDER BY r.key"

@@ -17,7 +17,7 @@ from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.people import ADMIN_ROLES, Notice, insert_notices
 from shared.db.sql import sql
-from shared.masking import mask_userinfo
+from shared.masking import mask_urls
 from shared.model.executed import DrivenRun, EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, RunError
@@ -82,11 +82,12 @@ def _title(letter: DeadLetter) -> str:
 
 def _notice(letter: DeadLetter) -> Notice:
     error = letter.error
+    attempts = "1 attempt" if letter.attempts == 1 else f"{letter.attempts} attempts"
     return Notice(
         workspace_id=letter.run.workspace_id,
         roles=ADMIN_ROLES,
         title=_title(letter),
-        body=f"Failed after {letter.attempts} attempts: {error.code} — {error.message}",
+        body=f"Failed after {attempts}: {error.code} — {error.message}",
         resource_type=RESOURCE,
         resource_id=letter.run.run_id,
     )
@@ -95,7 +96,7 @@ def _notice(letter: DeadLetter) -> Notice:
 def _alert(letter: DeadLetter) -> Alert:
     """Tell of it to those who are told outside the inbox: grouped, later, by `timers.alerting`."""
     run, code = letter.run, letter.error.code
-    said = mask_userinfo(cut_text(letter.error.message, READ_BYTES))
+    said = mask_urls(cut_text(letter.error.message, READ_BYTES))
     target = target_of(code, said, run.automation_id)
     return Alert(
         workspace_id=run.workspace_id,

@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -82,7 +84,9 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
                 max_overflow=10,
                 connect_args={"check_same_thread": False, "timeout": 0},
             )
-            _Flock(Path(parsed.database or "")).attach(engine)
+            file = Path(parsed.database or "")
+            event.listen(engine, "do_connect", partial(_refuse_missing, file))
+            _Flock(file).attach(engine)
         case "postgresql":
             engine = create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
@@ -95,6 +99,12 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
         case other:
             raise ConfigError(f"DATABASE_URL: {other!r} is neither postgresql nor sqlite")
     return Database(engine)
+
+
+def sqlite_file(url: str) -> Path | None:
+    """Give the file of a SQLite database; None for another one."""
+    parsed = make_url(url)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def is_repeatable(error: DBAPIError) -> bool:
@@ -113,6 +123,12 @@ def is_outage(error: DBAPIError) -> bool:
 def sqlstate(error: DBAPIError) -> str | None:
     """Give PostgreSQL's five characters for an error; None on SQLite and for a lost connection."""
     return getattr(error.orig, "sqlstate", None)
+
+
+def _refuse_missing(file: Path, *_: object) -> None:
+    """Keep SQLite from making an empty database of a mistyped name; `migrate` makes the file."""
+    if not file.exists():
+        raise sqlite3.OperationalError(f"there is no file {file}; make it with: knockon migrate")
 
 
 class _Flock:

@@ -11,6 +11,7 @@ from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_json
 from shared.ids import new_id
+from shared.masking import mask_definition, mask_tree
 from shared.model.runs import ActionDone, Claim, LogLine, RunError
 
 INSERT_ACTIONS: Final = sql(
@@ -177,7 +178,7 @@ class RunLog:
 
 
 def insert_logs(where: Connection | Sheet, logs: Iterable[RunLog]) -> None:
-    """Write log lines in the order given. A second call writes them a second time."""
+    """Write log lines in the order given, their data masked. A second call writes them a second time."""
     rows = [
         {
             "workspace_id": log.workspace_id,
@@ -185,7 +186,7 @@ def insert_logs(where: Connection | Sheet, logs: Iterable[RunLog]) -> None:
             "run_id": log.run_id,
             "level": log.line.level,
             "message": log.line.message,
-            "data": log.line.data,
+            "data": mask_tree(log.line.data),
             "at": log.line.at,
         }
         for log in logs
@@ -221,7 +222,7 @@ class AuditEntry:
 
 
 def insert_audit(conn: Connection, entries: Iterable[AuditEntry], *, now: datetime) -> None:
-    """Write audit entries, in the transaction of what they tell of."""
+    """Write audit entries, masked as definitions are, in the transaction of what they tell of."""
     rows = [
         {
             "id": new_id(),
@@ -230,7 +231,7 @@ def insert_audit(conn: Connection, entries: Iterable[AuditEntry], *, now: dateti
             "action": entry.action,
             "resource_type": entry.resource_type,
             "resource_id": entry.resource_id,
-            "detail": entry.detail,
+            "detail": mask_definition(entry.detail),
         }
         for entry in entries
     ]

@@ -23,6 +23,14 @@ def take_lock(conn: Connection, name: str, owner: str, *, now: datetime, hold: t
     return TAKE_LOCK.run(conn, values).rowcount == 1
 
 
+LOCK_HELD: Final = sql("SELECT 1 FROM locks WHERE name = :name AND until >= :now")
+
+
+def is_lock_held(conn: Connection, name: str, *, now: datetime) -> bool:
+    """Tell whether anybody holds the lock."""
+    return LOCK_HELD.run(conn, {"name": name, "now": write_instant(now)}).first() is not None
+
+
 DROP_LOCK: Final = sql("DELETE FROM locks WHERE name = :name AND owner = :owner")
 
 

@@ -65,7 +65,8 @@ def forget_actions(conn: Connection, run_ids: Iterable[str]) -> int:
 
 CANCEL_RUN: Final = sql(
     """
-    UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now
+    UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now,
+        stop_reason = :reason
     WHERE id = :id AND (status || '') = 'PENDING'
     RETURNING id, workspace_id, automation_id, root_run_id, trigger_type, depth, started_at
     """
@@ -73,9 +74,12 @@ CANCEL_RUN: Final = sql(
 
 
 def cancel_run(conn: Connection, run_id: str, *, now: datetime) -> EndedRun | None:
-    """Move a run from PENDING to CANCELLED and give its end; None when it was not PENDING."""
+    """Move a run from PENDING to CANCELLED and give its end; None when it was not PENDING.
+
+    Here and below `stop_reason` keeps why.
+    """
     check_move(RunStatus.PENDING, RunStatus.CANCELLED)
-    row = CANCEL_RUN.run(conn, {"id": run_id, "now": write_instant(now)}).first()
+    row = CANCEL_RUN.run(conn, {"id": run_id, "now": write_instant(now), "reason": CANCELLED}).first()
     return _cancelled(row, now) if row else None
 
 
@@ -111,7 +115,8 @@ CANCEL_WAITING: Final = sql(
     WITH k AS MATERIALIZED (
         SELECT r.id FROM automation_runs r
         WHERE r.automation_id = :automation_id AND (r.status || '') = 'PENDING' ORDER BY r.id {lock})
-    UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now
+    UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now,
+        stop_reason = :reason
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, workspace_id, automation_id, root_run_id, trigger_type, depth,
         started_at
@@ -122,8 +127,9 @@ CANCEL_WAITING: Final = sql(
 def cancel_runs_of(conn: Connection, automation_id: str, *, now: datetime) -> list[EndedRun]:
     """Cancel what waits of an automation that is being deleted; give the ends, oldest run first."""
     check_move(RunStatus.PENDING, RunStatus.CANCELLED)
-    rows = CANCEL_WAITING.run(conn, {"automation_id": automation_id, "now": write_instant(now)})
-    return sorted((_cancelled(row, now) for row in rows), key=lambda run: run.run_id)
+    values = {"automation_id": automation_id, "now": write_instant(now), "reason": AUTOMATION_DELETED}
+    ended = [_cancelled(row, now) for row in CANCEL_WAITING.run(conn, values)]
+    return sorted(ended, key=lambda run: run.run_id)
 
 
 STOP_RUNNING: Final = sql(
@@ -137,9 +143,10 @@ STOP_RUNNING: Final = sql(
 )
 
 
-def stop_runs_of(conn: Connection, automation_id: str) -> int:
-    """Ask what runs of an automation that is being deleted to end before its next action; count it."""
-    return len(STOP_RUNNING.run(conn, {"automation_id": automation_id, "reason": AUTOMATION_DELETED}).all())
+def stop_runs_of(conn: Connection, automation_id: str) -> list[str]:
+    """Ask what runs of an automation that is being deleted to end before its next action; name it."""
+    values = {"automation_id": automation_id, "reason": AUTOMATION_DELETED}
+    return sorted(STOP_RUNNING.run(conn, values).scalars())
 
 
 WAITING_OF: Final = sql(

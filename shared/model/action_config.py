@@ -4,6 +4,7 @@ Text values may hold templates. A config is checked when it is saved and once mo
 rendered, by the same model; so a check that the saved text cannot pass yet looks for the context RENDERED.
 """
 
+import re
 from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue, StringConstraints, ValidationInfo
@@ -13,6 +14,7 @@ from shared.rules.rendering import RENDERED
 from shared.rules.templates import has_template
 
 ID_MAX: Final = 200
+_SUBJECT_TYPE: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 Id = Annotated[Text, StringConstraints(min_length=1, max_length=ID_MAX)]
 Properties = dict[str, JsonValue]
@@ -44,10 +46,16 @@ class LocalConfig(ActionConfig):
     is_local: ClassVar[bool] = True
 
 
+def _check_subject_type(name: str) -> str:
+    if _SUBJECT_TYPE.match(name) is None and "{{" not in name:
+        raise ValueError("must be a to z, 0 to 9 and _, with a letter in front")
+    return name
+
+
 class SubjectRef(Part):
     """Which subject is meant, when it is not a record."""
 
-    type: Annotated[Text, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$|\{\{", max_length=ID_MAX)]
+    type: Annotated[Text, StringConstraints(max_length=ID_MAX), AfterValidator(_check_subject_type)]
     id: Id
 
 

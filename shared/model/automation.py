@@ -1,16 +1,17 @@
 """What an author writes: the schema of an automation, and how it is read and refused."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import (
+    AfterValidator,
     Field,
     JsonValue,
     SerializeAsAny,
     StrictInt,
-    StringConstraints,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -18,14 +19,16 @@ from pydantic import (
 
 from shared.action_types import action_types, config_model
 from shared.errors import DefinitionError, Fault
+from shared.masking import is_masked
 from shared.model.action_config import ActionConfig
+from shared.model.names import check_name
 from shared.model.parts import Part, counted
 from shared.model.plain_tree import tree_faults
 from shared.model.refusals import Refused, faults_of, join, unknown
 from shared.model.statuses import AutomationStatus
 from shared.model.templated import walk_texts
 from shared.model.triggers import DATABASE_TRIGGERS, EVENTLESS_TRIGGERS, MESSAGE_TRIGGERS, Name, Trigger
-from shared.model.yaml_text import read_yaml
+from shared.model.yaml_text import WHOLE, read_yaml
 from shared.plugins import validate_config
 from shared.rules.condition_checks import GROUPS
 from shared.rules.conditions import check_conditions
@@ -37,10 +40,21 @@ MAX_DELAY_MINUTES: Final = 43_200
 MAX_RETRIES: Final = 100
 MAX_TIMEOUT_MS: Final = 3_600_000
 LIST_KEY: Final = "automations"
-_KEY_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,99}\z"
+_IS_MASKED: Final = "is masked; give the value itself, or leave this automation out of the file"
+_KEY: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _MESSAGE: Final = ("message", "payload.message")
 
-Title = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\z")]
+
+def _check_key(key: str) -> str:
+    if _KEY.fullmatch(key) is None:
+        raise ValueError(
+            "must be 1 to 100 of the characters a to z, 0 to 9, - and _, with a letter or digit in front"
+        )
+    return key
+
+
+Key = Annotated[str, AfterValidator(_check_key)]
+Title = Annotated[str, AfterValidator(check_name)]
 
 
 class Action(Part):
@@ -77,7 +91,7 @@ class Action(Part):
 class Definition(Part):
     """An automation as its author wrote it. Without a `status` it is ACTIVE: what is applied runs."""
 
-    key: Annotated[str, StringConstraints(pattern=_KEY_PATTERN)]
+    key: Key
     name: Title
     status: AutomationStatus = AutomationStatus.ACTIVE
     trigger: Trigger
@@ -168,9 +182,9 @@ def load_yaml(text: str) -> list[Definition]:
     first_of: dict[str, str] = {}
     for where, raw in _entries(document):
         try:
-            definition = parse_definition(raw)
+            definition = _parse_authored(raw)
         except DefinitionError as error:
-            faults += [Fault(join(where, fault.path), fault.message) for fault in error.faults]
+            faults += [Fault(join(where, fault.path) or WHOLE, fault.message) for fault in error.faults]
             continue
         if definition.key in first_of:
             faults.append(
@@ -183,6 +197,20 @@ def load_yaml(text: str) -> list[Definition]:
     return definitions
 
 
+def _parse_authored(raw: Any) -> Definition:
+    """Read what an author hands in: as stored definitions are read, but never what was masked for showing."""
+    masked = () if tree_faults(raw) else tuple(path for path, text in walk_texts(raw) if is_masked(text))
+    faults = [Fault(path, _IS_MASKED) for path in masked]
+    try:
+        definition = parse_definition(raw)
+    except DefinitionError as error:
+        faults = [*faults, *(fault for fault in error.faults if fault.path not in masked)]
+        raise DefinitionError(faults) from error
+    if faults:
+        raise DefinitionError(faults)
+    return definition
+
+
 def _entries(document: Any) -> list[tuple[str, Any]]:
     prefix = ""
     if isinstance(document, dict) and LIST_KEY in document:
@@ -193,7 +221,7 @@ def _entries(document: Any) -> list[tuple[str, Any]]:
     elif isinstance(document, dict):
         return [("", document)]
     if not isinstance(document, list) or not document:
-        raise DefinitionError([Fault(prefix or "file", "must hold at least one automation")])
+        raise DefinitionError([Fault(prefix or WHOLE, "must hold at least one automation")])
     return [(f"{prefix}[{index}]", raw) for index, raw in enumerate(document)]
 
 

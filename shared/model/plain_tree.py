@@ -26,7 +26,7 @@ def tree_faults(tree: object) -> list[Fault]:
         path, value, depth = waiting.pop()
         seen += 1
         if seen > MAX_NODES:
-            return [Fault("", f"holds more than {MAX_NODES} values")]
+            return [Fault("", f"holds more than {MAX_NODES} values; what an alias repeats counts each time")]
         faults.extend(_own_faults(path, value, depth))
         if depth <= MAX_DEPTH:
             waiting.extend((child_path, child, depth + 1) for child_path, child in _children(path, value))
@@ -50,7 +50,7 @@ def _own_faults(path: str, value: object, depth: int) -> Iterator[Fault]:
             if depth > MAX_DEPTH:
                 yield Fault(path, f"is nested more than {MAX_DEPTH} levels deep")
             yield from (
-                Fault(path, f"has the key {str(key)[:40]!r}, which is no clean text")
+                Fault(path, f"has the key {_shown_key(key)}, which is no clean text; write it in quotes")
                 for key in _bad_keys(value)
             )
         case _:
@@ -61,6 +61,12 @@ def _bad_keys(value: Mapping[object, object] | list[object]) -> list[object]:
     if isinstance(value, list):
         return []
     return [key for key in value if not isinstance(key, str) or clean_text(key) != key]
+
+
+def _shown_key(key: object) -> str:
+    if isinstance(key, str):
+        return repr(key[:40])
+    return "null" if key is None else str(key)[:40].lower()
 
 
 def _children(path: str, value: object) -> Iterator[tuple[str, object]]:

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from shared.errors import Fault
+from shared.model.plain_words import words_for
 
 _NEAREST: Final = 3
 _SHOWN_MAX: Final = 60
 _QUOTED: Final = re.compile(r"'([^']*)'")
 _CHOICES: Final = ("enum", "literal_error")
-_NOT_AN_OBJECT: Final = ("model_type", "model_attributes_type", "dict_type")
 
 Location = tuple[int | str, ...]
 
@@ -61,22 +61,16 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[Fault]:
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, Refused):
         return [Fault(join(path, fault.path), fault.message) for fault in cause.faults]
-    return [Fault(path, _message(details, cause, model))]
+    return [Fault(path, _message(details, model))]
 
 
-def _message(details: ErrorDetails, cause: object, model: type[BaseModel]) -> str:
+def _message(details: ErrorDetails, model: type[BaseModel]) -> str:
     kind = details["type"]
-    if isinstance(cause, ValueError):
-        return str(cause)
-    if kind == "missing":
-        return "is required"
     if kind == "extra_forbidden":
         return unknown(details["loc"][-1], _keys_at(model, details["loc"][:-1]))
     if kind in _CHOICES:
         return unknown(details["input"], _QUOTED.findall(details.get("ctx", {}).get("expected", "")))
-    if kind in _NOT_AN_OBJECT:
-        return "must be an object"
-    return details["msg"]
+    return words_for(details)
 
 
 def _path(location: Location) -> str:

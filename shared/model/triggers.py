@@ -1,17 +1,25 @@
 """What may start an automation: the trigger types, and which settings each of them takes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from shared.errors import BadEvent, Fault
 from shared.model.event_fields import read_type
 from shared.model.parts import Part, counted
-from shared.model.refusals import Refused
+from shared.model.refusals import Refused, faults_of, unknown
 from shared.time.cron import cron_check
 from shared.time.wallclock import check_zone
 
@@ -115,7 +123,25 @@ class Trigger(Part):
     """What starts the automation."""
 
     type: TriggerType
-    config: TriggerConfig = TriggerConfig()
+    config: SerializeAsAny[TriggerConfig] = TriggerConfig()
+
+    @field_validator("config", mode="plain")
+    @classmethod
+    def _check_config(cls, given: object, info: ValidationInfo) -> TriggerConfig:
+        faults: list[Fault] = []
+        if isinstance(given, Mapping):
+            keys = {field.alias or name for name, field in TriggerConfig.model_fields.items()}
+            surplus = [key for key in given if key not in keys]
+            takes = _taken_by(info.data.get("type"))
+            faults = [Fault(str(key), _unknown_setting(key, takes)) for key in surplus]
+            given = {key: value for key, value in given.items() if key in keys}
+        try:
+            config = TriggerConfig.model_validate(given)
+        except ValidationError as error:
+            raise Refused([*faults, *faults_of(error, TriggerConfig)]) from error
+        if faults:
+            raise Refused(faults)
+        return config
 
     @model_validator(mode="after")
     def _check_settings(self) -> "Trigger":
@@ -130,6 +156,17 @@ class Trigger(Part):
         if faults:
             raise Refused(faults)
         return self
+
+
+def _taken_by(kind: TriggerType | None) -> list[str]:
+    if kind is None:
+        return [field.alias or name for name, field in TriggerConfig.model_fields.items()]
+    takes = TAKES.get(kind, _TAKES_NOTHING)
+    return [*takes.needed, *takes.allowed]
+
+
+def _unknown_setting(key: object, taken: Sequence[str]) -> str:
+    return unknown(key, taken) if taken else "is unknown; this trigger takes no settings"
 
 
 def check_event_pattern(text: str) -> None:

@@ -3,12 +3,15 @@
 import re
 from typing import ClassVar, Final, Literal
 
-from pydantic import Field, JsonValue, ValidationInfo, field_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
+from shared.errors import Fault
 from shared.model.action_config import ActionConfig, is_final, refuse_null
 from shared.model.parts import Text
+from shared.model.refusals import Refused
 from shared.model.templated import check_url, rendered_url
-from shared.rules.rendering import RENDERED
+from shared.rules.rendering import RENDERED, json_text_fault
+from shared.rules.templates import has_template
 from shared.signing import read_keys
 
 HEADERS_MAX: Final = 64
@@ -63,6 +66,14 @@ class SendWebhook(ActionConfig):
         if isinstance(body, bool | int | float):
             raise ValueError("a body is an object, a list or text")
         return body
+
+    @model_validator(mode="after")
+    def _check_json_text(self, info: ValidationInfo) -> "SendWebhook":
+        if self.body and isinstance(self.body, str) and info.context != RENDERED and self.renders_as_json():
+            said = None if has_template(self.body) else json_text_fault(self.body)
+            if said is not None:
+                raise Refused([Fault("body", f"{said}; give an object, or a content_type that is not JSON")])
+        return self
 
     @field_validator("content_type")
     @classmethod

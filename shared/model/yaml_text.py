@@ -11,6 +11,7 @@ import yaml
 
 from shared.errors import DefinitionError, Fault
 
+WHOLE: Final = "the whole file"
 MAX_YAML_CHARS: Final = 1024 * 1024
 _TAG: Final = "tag:yaml.org,2002:"
 _DIGITS: Final = "0123456789"
@@ -43,14 +44,14 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(text: str) -> object:
     """Read one YAML document. Raises DefinitionError with the line of the fault."""
     if len(text) > MAX_YAML_CHARS:
-        raise DefinitionError([Fault("file", f"has more than {MAX_YAML_CHARS} characters")])
+        raise DefinitionError([Fault(WHOLE, f"has more than {MAX_YAML_CHARS} characters")])
     try:
         return _construct(text)
     except yaml.YAMLError as error:
         raise DefinitionError([_fault(error)]) from error
     except (RecursionError, ValueError) as error:
         raise DefinitionError(
-            [Fault("file", "is nested too deeply or holds a number that is too long")]
+            [Fault(WHOLE, "is nested too deeply or holds a number that is too long")]
         ) from error
 
 
@@ -99,4 +100,4 @@ def _mapping_faults(node: yaml.MappingNode) -> Iterator[Fault]:
 def _fault(error: yaml.YAMLError) -> Fault:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return Fault(f"line {error.problem_mark.line + 1}", error.problem or "cannot be read")
-    return Fault("file", f"is not YAML: {str(error).splitlines()[0]}")
+    return Fault(WHOLE, f"is not YAML: {str(error).splitlines()[0]}")

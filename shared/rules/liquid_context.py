@@ -16,7 +16,8 @@ from liquid.utils import ReadOnlyChainMap
 from shared.rules.plain_text import as_json, as_json_string_body, as_text
 
 MAX_OUTPUT_BYTES: Final = 262_144
-MAX_WORK: Final = 100_000
+MAX_WORK: Final = 600_000  # units of a microsecond or so
+UNITS_A_LOOKUP: Final = 10
 MAX_TREE_CHARS: Final = 1_048_576
 
 _NOWHERE: Final = object()
@@ -127,7 +128,7 @@ class SandboxContext(RenderContext):
 
     def get(self, path: list[object], *, token: Token | None, default: object = UNDEFINED) -> object:
         """Follow a path; an Absent where it leads nowhere."""
-        self.spend(1)
+        self.spend(UNITS_A_LOOKUP)
         found = self._step(self.scope, path[0]) if isinstance(path[0], str) else _NOWHERE
         for step in path[1:]:
             found = self._step(found, step)
@@ -138,7 +139,7 @@ class SandboxContext(RenderContext):
     def raise_for_loop_limit(self, length: int = 1) -> None:
         """Refuse a loop that is too long by itself or in all."""
         super().raise_for_loop_limit(length)
-        self.spend(length)
+        self.spend(UNITS_A_LOOKUP * length)
 
     def get_buffer(self, buf: TextIO | None = None) -> StringIO:
         """Give the buffer of a `capture`, which holds plain text even inside a JSON document."""

@@ -25,6 +25,7 @@ from liquid.template import BoundTemplate
 
 from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Absent, Budget, SandboxContext, Sink
 from shared.rules.liquid_filters import add_filters
+from shared.rules.liquid_tolls import add_tolls, weigh_sides
 from shared.rules.plain_text import as_text
 
 MAX_TEMPLATE_CHARS: Final = 65_536
@@ -32,6 +33,7 @@ MAX_MARK_CHARS: Final = 1_000
 MAX_LOOPS: Final = 2_000
 MAX_NESTING: Final = 10
 MAX_LOCALS_BYTES: Final = 1_048_576
+_CHARS_A_UNIT: Final = 25
 _MARK: Final = re.compile(r"\{\{|\{%-?\s*(\w*|#)")
 _TAG_NAMES: Final = frozenset(
     {
@@ -60,7 +62,10 @@ class _OutputNode(output.OutputNode):
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         """Write the value; an absent one is noted and written as null."""
         value = put_out(self.expression.evaluate(context))
-        return buffer.put(value) if isinstance(buffer, Sink) else buffer.write(as_text(value))
+        written = buffer.put(value) if isinstance(buffer, Sink) else buffer.write(as_text(value))
+        if isinstance(context, SandboxContext):
+            context.spend(written // _CHARS_A_UNIT)
+        return written
 
 
 class _Output(output.Output):
@@ -140,11 +145,13 @@ def parse_template(text: str) -> BoundTemplate:
     _look_over(text)
     template = _ENVIRONMENT.from_string(text)
     for expression in _all_expressions(template):
+        weigh_sides(expression)
         match expression:
             case RangeLiteral():
                 expression.start, expression.stop = _bounded(expression.start), _bounded(expression.stop)
             case FilteredExpression(filters=list(filters)):
                 _refuse_unknown(filters)
+    add_tolls(template, SandboxContext(template, {}, Budget()))
     return template
 
 

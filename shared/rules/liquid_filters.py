@@ -23,7 +23,9 @@ from shared.rules.values import read_moment
 MAX_ITEMS: Final = 20_000
 MAX_NUMBER_BITS: Final = 2_048
 MAX_FORMAT_CHARS: Final = 100
-_SIZE_A_UNIT: Final = 256
+_UNITS_A_CALL: Final = 10
+_SIZE_A_UNIT: Final = 25
+_WEIGHT_OF_AN_ITEM: Final = 8
 _PADDED_DIRECTIVE: Final = re.compile(r"%[^a-zA-Z%]*[0-9]")
 
 Filter = Callable[..., object]
@@ -49,7 +51,7 @@ class _Bounded:
         return None if isinstance(value, Undefined) else value
 
     def _bound(self, context: SandboxContext, result: object, left: object) -> object:
-        context.spend(1 + (_size(left) + _size(result)) // _SIZE_A_UNIT)
+        context.spend(_UNITS_A_CALL + (_weight(left) + _weight(result)) // _SIZE_A_UNIT)
         limit = MAX_OUTPUT_BYTES if isinstance(result, str) else MAX_ITEMS
         if _size(result) > limit or (isinstance(result, int) and result.bit_length() > MAX_NUMBER_BITS):
             raise ResourceLimitError("a filter makes too much", token=None)
@@ -77,6 +79,10 @@ class _Default(_Bounded):
 
 def _size(value: object) -> int:
     return len(value) if isinstance(value, str | Sequence | Mapping) and isinstance(value, Sized) else 0
+
+
+def _weight(value: object) -> int:
+    return _size(value) if isinstance(value, str) else _size(value) * _WEIGHT_OF_AN_ITEM
 
 
 def _refuse_above(size: int) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, runtim
 from pydantic import BaseModel, ValidationError
 
 from shared.errors import FatalError
+from shared.model.plain_words import words_for
 from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, HtmlSink, JsonSink
 from shared.rules.templates import TEMPLATE_ERROR, Rendered, has_template, render_into, render_text
 
@@ -59,16 +60,24 @@ def render_json_text(template: str, scope: Mapping[str, object]) -> Rendered:
     where the result is no JSON.
     """
     rendered = render_into(JsonSink(limit=MAX_OUTPUT_BYTES), template, scope)
-    try:
-        json.loads(rendered.text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FatalError(TEMPLATE_ERROR, f"the rendered text is no JSON ({_place(error)})") from error
+    said = json_text_fault(rendered.text)
+    if said is not None:
+        raise FatalError(TEMPLATE_ERROR, f"the rendered text {said}")
     return rendered
 
 
 def render_html_text(template: str, scope: Mapping[str, object]) -> Rendered:
     """Render a text that is HTML: each interpolated value is escaped, what a filter made of it too."""
     return render_into(HtmlSink(limit=MAX_OUTPUT_BYTES), template, scope)
+
+
+def json_text_fault(text: str) -> str | None:
+    """Say what makes a text no JSON document; None if it is one."""
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        return f"is no JSON ({_place(error)})"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +176,8 @@ class _Tree:
 
 def _told(error: ValidationError) -> str:
     """Name the places and what is wrong there, and never the values, which may be secret."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)[:_FAULTS_TOLD]
-    return "; ".join(f"{_path(fault['loc'])}: {fault['msg']}" for fault in faults)
+    faults = error.errors(include_url=False, include_input=False)[:_FAULTS_TOLD]
+    return "; ".join(f"{_path(fault['loc'])}: {words_for(fault)}" for fault in faults)
 
 
 def _path(steps: tuple[int | str, ...]) -> str:

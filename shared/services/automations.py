@@ -15,20 +15,26 @@ from shared.db.automations import (
     update_automation,
 )
 from shared.db.endings import tell_of_ends
+from shared.db.engine import Database
 from shared.db.history import AuditEntry, insert_audit
 from shared.db.outbox import OutboxEntry
-from shared.db.people import workspace_name
-from shared.db.persons_moves import WokenRun, cancel_runs_of, lock_workspace, stop_runs_of, wake_runs_of
-from shared.errors import NotFound
+from shared.db.persons_moves import (
+    AUTOMATION_DELETED,
+    WokenRun,
+    cancel_runs_of,
+    lock_workspace,
+    stop_runs_of,
+    wake_runs_of,
+)
 from shared.ids import new_id
-from shared.masking import mask_tree
 from shared.model.automation import Definition
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
 from shared.services.backends import Backends, Caller, announce_automations
+from shared.services.cancelling import Stop, note_stops
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
 from shared.services.emitting import try_to_send
-from shared.services.references import lock_automation
+from shared.services.references import check_workspace, lock_automation, no_workspace
 from shared.services.schedules import keep_schedule
 from shared.services.waking import redis_ms, wake
 
@@ -61,12 +67,11 @@ class Turned:
 
 
 def preview_changes(
-    backends: Backends, caller: Caller, definitions: Sequence[Definition], leftovers: Leftovers
+    database: Database, caller: Caller, definitions: Sequence[Definition], leftovers: Leftovers
 ) -> list[Change]:
     """Say what `apply_changes` would do. Raises NotFound without the workspace."""
-    with backends.database.read() as conn:
-        if workspace_name(conn, caller.workspace_id) is None:
-            raise _no_workspace(caller.workspace_id)
+    with database.read() as conn:
+        check_workspace(conn, caller.workspace_id)
         return plan_changes(list_automations(conn, caller.workspace_id), definitions, leftovers)
 
 
@@ -119,11 +124,7 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
 
 def _must_lock(conn: Connection, workspace_id: str) -> None:
     if not lock_workspace(conn, workspace_id):
-        raise _no_workspace(workspace_id)
-
-
-def _no_workspace(workspace_id: str) -> NotFound:
-    return NotFound(f"there is no workspace {workspace_id!r}; make it with: knockon init {workspace_id}")
+        raise no_workspace(workspace_id)
 
 
 def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStatus) -> Turned:
@@ -221,7 +222,10 @@ def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime)
     keep_schedule(conn, replace(row, deleted_at=now), now)
     cancelled = cancel_runs_of(conn, row.id, now=now)
     stopped = stop_runs_of(conn, row.id)
-    counts = {"runs_cancelled": len(cancelled), "runs_stopped": stopped}
+    ended = [(run.run_id, row.id) for run in cancelled]
+    note_stops(conn, caller, ended, (Stop.CANCELLED, AUTOMATION_DELETED), now)
+    note_stops(conn, caller, [(run_id, row.id) for run_id in stopped], (Stop.ASKED, AUTOMATION_DELETED), now)
+    counts = {"runs_cancelled": len(cancelled), "runs_stopped": len(stopped)}
     detail = {"before": row.definition, "after": None, **counts}
     _audit(conn, caller, ("automation.deleted", row.id), detail, now)
     return tell_of_ends(conn, cancelled, now=now)
@@ -235,7 +239,5 @@ def _audit(
     conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
 ) -> None:
     action, automation_id = what
-    entry = AuditEntry(
-        caller.workspace_id, caller.actor, action, "automation", automation_id, mask_tree(detail)
-    )
+    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
     insert_audit(conn, [entry], now=now)

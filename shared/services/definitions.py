@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from shared.db.automations import AutomationRow
-from shared.masking import mask_tree
+from shared.masking import mask_definition
 from shared.model.automation import Definition, definition_to_json
 from shared.rules.values import is_same_json
 
@@ -50,8 +50,8 @@ class Change:
         return {
             "kind": self.kind,
             "key": self.key,
-            "before": mask_tree(self.before),
-            "after": mask_tree(self.after),
+            "before": mask_definition(self.before),
+            "after": mask_definition(self.after),
         }
 
 
@@ -82,5 +82,5 @@ def _compare(row: AutomationRow | None, wanted: Definition) -> Change:
 def _lines(definition: Mapping[str, Any] | None) -> list[str]:
     if definition is None:
         return []
-    text = yaml.safe_dump(mask_tree(definition), sort_keys=True, allow_unicode=True, width=100)
+    text = yaml.safe_dump(mask_definition(definition), sort_keys=True, allow_unicode=True, width=100)
     return text.splitlines(keepends=True)

@@ -1,16 +1,36 @@
-"""Which automation a person means by a key or an id."""
+"""What a person means by a name: a workspace, or an automation by its key or id."""
 
 from sqlalchemy import Connection
 
-from shared.db.automations import AutomationRow, find_by_reference, lock_by_key
+from shared.db.automations import AutomationRow, find_by_reference, find_ever_by_reference, lock_by_key
+from shared.db.people import workspace_name
 from shared.errors import NotFound
+
+
+def check_workspace(conn: Connection, workspace_id: str) -> None:
+    """Raise NotFound unless there is such a workspace."""
+    if workspace_name(conn, workspace_id) is None:
+        raise no_workspace(workspace_id)
+
+
+def no_workspace(workspace_id: str) -> NotFound:
+    """Make the error that says that a workspace is unknown, and how to make it."""
+    return NotFound(f"there is no workspace {workspace_id!r}; make it with: knockon init {workspace_id}")
 
 
 def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
     """Give a living automation by its key, else by its id. Raises NotFound."""
     row = find_by_reference(conn, workspace_id, reference)
     if row is None:
-        raise NotFound(f"there is no automation {reference!r} in workspace {workspace_id!r}")
+        raise _no_automation(conn, workspace_id, reference)
+    return row
+
+
+def find_ever_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
+    """Give an automation as `find_automation` does, else the one of this name that was deleted last."""
+    row = find_ever_by_reference(conn, workspace_id, reference)
+    if row is None:
+        raise _no_automation(conn, workspace_id, reference)
     return row
 
 
@@ -19,3 +39,8 @@ def lock_automation(conn: Connection, workspace_id: str, reference: str) -> Auto
     found = find_automation(conn, workspace_id, reference)
     locked = lock_by_key(conn, workspace_id, found.key)
     return locked or find_automation(conn, workspace_id, reference)
+
+
+def _no_automation(conn: Connection, workspace_id: str, reference: str) -> NotFound:
+    check_workspace(conn, workspace_id)
+    return NotFound(f"there is no automation {reference!r} in workspace {workspace_id!r}")

@@ -32,8 +32,9 @@ from shared.model.runs import LogLine, NewRun, RunSource, queue_for
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TriggerType
 from shared.services.backends import Backends, Caller
+from shared.services.cancelling import Stop, note_stops
 from shared.services.emitting import try_to_send
-from shared.services.references import lock_automation
+from shared.services.references import check_workspace, lock_automation
 from shared.services.waking import redis_ms, wake
 
 MANUAL_EVENT: Final = "manual"
@@ -133,14 +134,16 @@ def cancel(backends: Backends, caller: Caller, run_id: str, insistence: Insisten
         (row,) = _must_find(conn, caller, [run_id])
         ended = cancel_run(conn, row.id, now=now)
         if ended is not None:
-            _note_cancel(conn, caller, row, ("run cancelled", now))
+            note_stops(conn, caller, [(row.id, row.automation_id)], (Stop.CANCELLED, CANCELLED), now)
             return Cancelled.AT_ONCE, tell_of_ends(conn, [ended], now=now)
         if row.status is not RunStatus.RUNNING:
             raise Conflict(f"the run is {row.status}; only one that waits can be cancelled")
         if insistence is not Insistence.FORCE:
-            raise Conflict("the run is RUNNING; with --force it stops before its next action")
+            raise Conflict(
+                "the run is RUNNING; with --force it stops before its next action, unless it is in its last"
+            )
         if stop_run(conn, row.id, CANCELLED):
-            _note_cancel(conn, caller, row, ("run asked to stop", now))
+            note_stops(conn, caller, [(row.id, row.automation_id)], (Stop.ASKED, CANCELLED), now)
         return Cancelled.STOPPING, ()
 
     how, events = backends.database.transact(work)
@@ -175,6 +178,7 @@ def _must_find(conn: Connection, caller: Caller, run_ids: Sequence[str]) -> list
     found = find_run_rows(conn, caller.workspace_id, run_ids)
     missing = [run_id for run_id in run_ids if run_id not in found]
     if missing:
+        check_workspace(conn, caller.workspace_id)
         raise NotFound(f"there is no run {missing[0]!r} in workspace {caller.workspace_id!r}")
     return [found[run_id] for run_id in run_ids]
 
@@ -196,13 +200,6 @@ def _note_replays(
     for row in rows:
         detail = {"before": row.status, "after": RunStatus.PENDING, "from": start}
         _audit(conn, caller, ("run.replayed", row.id), detail, now)
-
-
-def _note_cancel(conn: Connection, caller: Caller, row: RunSummary, said: tuple[str, datetime]) -> None:
-    message, now = said
-    line = LogLine("info", message, now, {"by": caller.actor})
-    insert_logs(conn, [RunLog(row.workspace_id, row.automation_id, row.id, line)])
-    _audit(conn, caller, ("run.cancelled", row.id), {"before": row.status, "after": message}, now)
 
 
 def _audit(

@@ -19,18 +19,21 @@ from shared.db.people import (
     insert_api_key,
     insert_member,
     insert_workspace,
-    workspace_name,
 )
 from shared.errors import ConfigError, NotFound
 from shared.ids import new_id
+from shared.model.names import check_name
 from shared.model.roles import Role
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
+from shared.services.references import check_workspace
 from shared.time.clock import Clock
 
 KEY_PREFIX: Final = "kn_live_"
 KEY_BYTES: Final = 32
+EMAIL_MAX: Final = 254
 
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
 
@@ -59,13 +62,15 @@ class MadeKey:
 def create_workspace(database: Database, clock: Clock, caller: Caller, owner_email: str) -> MadeKey | None:
     """Make the caller's workspace, its owner and a key that may do everything; None if it is there already.
 
-    Raises ConfigError for a name that no workspace can have.
+    Raises ConfigError for a name that no workspace can have, and for an owner that is no mail address.
     """
     if not _WORKSPACE.fullmatch(caller.workspace_id):
         raise ConfigError(
             "a workspace's name has at most 100 letters, digits, dots, dashes and underscores,"
             " the first of them a letter or a digit"
         )
+    if len(owner_email) > EMAIL_MAX or not owner_email.isprintable() or not _EMAIL.fullmatch(owner_email):
+        raise ConfigError(f"the owner {owner_email!r} is no mail address; write it like anna@example.org")
     now = clock.now()
 
     def work(conn: Connection) -> MadeKey | None:
@@ -83,12 +88,18 @@ def create_workspace(database: Database, clock: Clock, caller: Caller, owner_ema
 def create_key(
     database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Sequence[Scope]]
 ) -> MadeKey:
-    """Make a key of the caller's workspace with a name and scopes. Raises NotFound without the workspace."""
+    """Make a key of the caller's workspace with a name and scopes.
+
+    Raises NotFound without the workspace, ConfigError for a name that says nothing or hides what it says.
+    """
+    try:
+        check_name(wanted[0])
+    except ValueError as error:
+        raise ConfigError(f"the key's name {error}") from None
     now = clock.now()
 
     def work(conn: Connection) -> MadeKey:
-        if workspace_name(conn, caller.workspace_id) is None:
-            raise NotFound(f"there is no workspace {caller.workspace_id!r}")
+        check_workspace(conn, caller.workspace_id)
         return _insert_key(conn, caller, wanted, now)
 
     return database.transact(work)
@@ -99,6 +110,7 @@ def revoke_key(database: Database, clock: Clock, caller: Caller, key_id: str) ->
     now = clock.now()
 
     def work(conn: Connection) -> None:
+        check_workspace(conn, caller.workspace_id)
         before = next((key for key in list_api_keys(conn, caller.workspace_id) if key.id == key_id), None)
         if before is None or not revoke_api_key(conn, caller.workspace_id, key_id, now=now):
             raise NotFound(f"there is no key {key_id!r} in workspace {caller.workspace_id!r}")

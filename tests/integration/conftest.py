@@ -1,12 +1,16 @@
 """Fixtures of the tests that need servers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from knockon.cli.app import make_app
 from pipeline.engine import Engine
 from shared.services.backends import Backends
+from tests.commanding import AUTOMATIONS, Knockon
 from tests.people import opened_backends
 from tests.rooms import Execute, OpenRoom, Room, open_room
 
@@ -47,3 +51,18 @@ def engines(open_here: OpenRoom) -> Iterator[list[Engine]]:
     yield started
     for engine in started:
         engine.stop(grace_s=2)
+
+
+@pytest.fixture
+def knockon(database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Knockon:
+    """Run a command against this test's servers; it must end with `code`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "automations.yaml").write_text(AUTOMATIONS)
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "KNOCKON_WORKSPACE": "w1"}
+
+    def run(*arguments: str, code: int = 0, stdin: Any = None, **env: str) -> Result:
+        result = CliRunner().invoke(make_app(), arguments, env={**servers, **env}, input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return run

@@ -297,3 +297,12 @@ def _connect(redis_url: str) -> socket.socket:
         opened.connect(where.path)
         return opened
     return socket.create_connection((where.hostname or "127.0.0.1", where.port or 6379))
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://:pw/SECRET@127.0.0.1:1/0", "redis://u:SECRET@h:port/0", "http://u:SECRET@h"]
+)
+def test_a_url_that_names_no_redis_is_refused_without_a_part_of_it(url: str) -> None:
+    with pytest.raises(ValueError, match="redis_url: is no redis://") as caught:
+        Publisher(url)
+    assert "SECRET" not in str(caught.value)

@@ -128,7 +128,7 @@ def test_a_retryable_error_at_the_cap_is_a_dead_letter_with_its_notice(
     notice = room.one("SELECT * FROM notifications")
     assert notice.member_id == owner
     assert notice.title == 'Automation "Ship it" dead-lettered'
-    assert notice.body == "Failed after 1 attempts: WEBHOOK_HTTP_RETRIABLE — 503 from there"
+    assert notice.body == "Failed after 1 attempt: WEBHOOK_HTTP_RETRIABLE — 503 from there"
     assert room.one("SELECT action FROM audit").action == "automation.dead_lettered"
     assert room.messages(run_id)[-1] == "run dead-lettered"
     poll(lambda: room.parts.redis.get(room.parts.keys.dead_letter("w1")) == b"1")

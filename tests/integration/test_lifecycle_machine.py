@@ -285,7 +285,7 @@ class Lifecycle(Book):
         assert (self.work(cancel_run, model.id, now=self.now) is not None) is was_pending
         assert self.work(stop_run, model.id, "CANCELLED") is may_stop
         if was_pending:
-            model.status, model.due = "CANCELLED", None
+            model.status, model.due, model.stop_reason = "CANCELLED", None, "CANCELLED"
         if may_stop:
             model.stop_reason = "CANCELLED"
 

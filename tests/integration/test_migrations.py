@@ -13,9 +13,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from psycopg import sql as pg
 from sqlalchemy import inspect
+from sqlalchemy.exc import OperationalError
 
 from shared.db.engine import Database, open_database
-from shared.db.migrating import migrate, missing_migrations
+from shared.db.migrating import Migrated, migrate, missing_migrations
 from shared.db.people import insert_workspace, workspace_name
 from shared.db.schema import METADATA
 from tests.runs import NOW
@@ -93,6 +94,29 @@ def test_a_second_migration_changes_nothing(migrated: Database, empty_url: str) 
 def test_a_folder_that_is_made_for_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     migrate(f"sqlite:///{tmp_path / 'data' / 'knockon.db'}")
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_file_that_is_made_and_those_beside_it_are_their_owners_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'knockon.db'}"
+    migrate(url)
+    database = open_database(url)
+    with database.begin() as conn:
+        insert_workspace(conn, "w1", "One", now=NOW)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    database.dispose()
+    assert modes == {f"knockon.db{end}": 0o600 for end in ("", "-wal", "-shm", "-writers")}
+
+
+def test_only_a_migration_makes_the_file(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'knockon.db'}")
+    with pytest.raises(OperationalError, match=r"there is no file .* knockon migrate"), database.read():
+        pass
+    database.dispose()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_migration_says_what_it_did(empty_url: str) -> None:
+    assert [migrate(empty_url), migrate(empty_url)] == [Migrated.MADE, Migrated.LEFT]
 
 
 def test_two_migrations_at_once_both_succeed(empty_url: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 def test_a_receiver_process_answers_by_its_script_and_keeps_its_ledger(tmp_path: Path, port: int) -> None:
     http = open_way_out()
-    config = SendWebhook(url=f"http://127.0.0.1:{port}/a", body="x")
+    config = SendWebhook(url=f"http://127.0.0.1:{port}/a", body="x", content_type="text/plain")
     with pytest.raises(RetryableError):
         send_webhook(config, Trip(http, run_id="r:1").context())
     assert send_webhook(config, Trip(http, run_id="r:1", position=2).context()).output["status"] == 202

@@ -145,7 +145,7 @@ def test_a_redirect_that_would_drop_the_body_is_fatal(
 ) -> None:
     script: Script = {"/a": [Step(status, headers={"location": target})], "/login": [200]}
     with Receiver(ledger(tmp_path), script) as receiver:
-        error = refused(SendWebhook(url=receiver.url("/a"), body="x" * 200), Trip(http))
+        error = refused(SendWebhook(url=receiver.url("/a"), body=["x" * 200]), Trip(http))
         paths = [one.path for one in receiver.deliveries()]
     assert isinstance(error, FatalError)
     assert error.code == "WEBHOOK_HTTP_ERROR"
@@ -158,9 +158,8 @@ def test_a_redirect_that_keeps_the_body_is_followed(tmp_path: Path, status: int)
     http = open_way_out(SECRET)
     script: Script = {"/a": [Step(status, headers={"location": "/b"})]}
     with Receiver(ledger(tmp_path), script) as receiver:
-        config = SendWebhook(
-            url=receiver.url("/a"), method="PUT", body="x" * 200, headers={"X-Api-Key": "k3y"}
-        )
+        given = {"body": "x" * 200, "content_type": "text/plain"}
+        config = SendWebhook(url=receiver.url("/a"), method="PUT", headers={"X-Api-Key": "k3y"}, **given)
         result = send_webhook(config, Trip(http).context())
         first, second = receiver.deliveries()
     http.close()
@@ -278,7 +277,9 @@ def test_many_threads_share_one_way_out(tmp_path: Path, http: Outbound) -> None:
 
 def test_the_ledger_leaves_out_a_line_that_is_not_whole(tmp_path: Path, http: Outbound) -> None:
     with Receiver(ledger(tmp_path)) as receiver:
-        send_webhook(SendWebhook(url=receiver.url("/h"), body="\x7f"), Trip(http).context())
+        send_webhook(
+            SendWebhook(url=receiver.url("/h"), body="\x7f", content_type="text/plain"), Trip(http).context()
+        )
     with receiver.ledger.open("a") as file:
         file.write('{"run_id": "torn')
     assert [one.body for one in read_ledger(receiver.ledger)] == [b"\x7f"]

@@ -15,7 +15,7 @@ from shared.services.automations import activate, apply_changes, delete, pause, 
 from shared.services.backends import Backends
 from shared.services.definitions import ChangeKind, Leftovers
 from shared.services.runs import start_by_hand
-from tests.people import CALLER, NOW, audit_actions, definition, run_row, set_run, told_ends
+from tests.people import CALLER, NOW, audit_actions, definition, log_messages, run_row, set_run, told_ends
 
 
 def apply(
@@ -60,7 +60,7 @@ def test_an_edit_makes_a_version_and_keeps_the_activation(backends: Backends) ->
 
 def test_a_change_shows_its_diff(backends: Backends) -> None:
     apply(backends, definition())
-    (change,) = preview_changes(backends, CALLER, [definition(name="Another name")], Leftovers.KEEP)
+    (change,) = preview_changes(backends.database, CALLER, [definition(name="Another name")], Leftovers.KEEP)
     assert "-name: Automation welcome" in change.diff()
     assert "+name: Another name" in change.diff()
     with backends.database.read() as conn:
@@ -125,9 +125,10 @@ def test_an_automation_is_found_by_its_id_too_but_only_in_its_workspace(backends
 
 def test_an_unknown_workspace_is_refused_with_the_cure(backends: Backends) -> None:
     stranger = replace(CALLER, workspace_id="w9")
-    for ask in (apply_changes, preview_changes):
-        with pytest.raises(NotFound, match="knockon init w9"):
-            ask(backends, stranger, [definition()], Leftovers.KEEP)
+    with pytest.raises(NotFound, match="knockon init w9"):
+        apply_changes(backends, stranger, [definition()], Leftovers.KEEP)
+    with pytest.raises(NotFound, match="knockon init w9"):
+        preview_changes(backends.database, stranger, [definition()], Leftovers.KEEP)
 
 
 def test_nothing_is_activated_while_redis_is_away(backends: Backends) -> None:
@@ -160,6 +161,9 @@ def test_deleting_cancels_what_waits_and_stops_what_runs(backends: Backends) -> 
         assert list_automations(conn, "w1") == []
         assert find_automations(conn, [row.id])[row.id].deleted_at == NOW
     assert told_ends(backends) == [(waiting, "CANCELLED")]
+    assert log_messages(backends, waiting) == ["run cancelled"]
+    assert log_messages(backends, running) == ["run asked to stop"]
+    assert audit_actions(backends)[-3:] == ["run.cancelled", "run.cancelled", "automation.deleted"]
     with pytest.raises(NotFound):
         delete(backends, CALLER, "welcome")
 
@@ -169,6 +173,8 @@ def test_pruning_tells_of_the_runs_that_it_cancels(backends: Backends) -> None:
     waiting = start_by_hand(backends, CALLER, "welcome", {})
     apply_changes(backends, CALLER, [], Leftovers.DELETE)
     assert told_ends(backends) == [(waiting, "CANCELLED")]
+    assert log_messages(backends, waiting) == ["run cancelled"]
+    assert run_row(backends, waiting).stop_reason == "AUTOMATION_DELETED"
 
 
 def test_true_in_the_place_of_one_is_a_change(backends: Backends) -> None:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from knockon.embedded import find_redis
 from shared.db.engine import open_database
 from shared.db.reads import RunQuery, list_runs
+from shared.model.automation import Definition, definition_to_json, load_yaml
 from shared.model.moves import ENDED
 from shared.redis_port import open_redis
 from tests.pages import ROOT
@@ -48,14 +50,14 @@ def test_every_command_of_the_first_pages_works(checkout: Home) -> None:
             elif mark == "run":
                 run(checkout, text)
                 poll(lambda: not is_busy(checkout), 60)
-        large = checkout.ask("runs", "list", "--automation", "large-order")
+        large = checkout.ask("runs", "list", "--automation", "large-booking")
         assert sorted(f"{each['status']} {each['skip_reason']}" for each in large) == [
             "SUCCEEDED None",
             "SUCCEEDED None",
             "SUCCEEDED None",
             "SUCCEEDED conditions",
         ]
-        (mended,) = checkout.ask("runs", "list", "--automation", "report-loss")
+        (mended,) = checkout.ask("runs", "list", "--automation", "report-no-show")
         assert mended["status"] == "SUCCEEDED"
 
 
@@ -101,6 +103,20 @@ def test_a_block_that_is_not_run_holds_make_alone(page: Path) -> None:
             target = TARGET.match(line)
             assert target is not None, line
             assert f"\n{target[1]}:" in makefile
+
+
+def test_what_the_tutorial_makes_is_not_in_the_examples() -> None:
+    examples = load_yaml((ROOT / "examples" / "automations.yaml").read_text(encoding="utf-8"))
+    written = [text for _, mark, text in blocks(PAGES[1]) if mark.startswith("file=")]
+    made = [each for text in written for each in load_yaml(text)]
+    assert made
+    assert {each.key for each in made}.isdisjoint(each.key for each in examples)
+    assert _types(made).isdisjoint(_types(examples))
+
+
+def _types(definitions: Iterable[Definition]) -> set[str]:
+    configs = [definition_to_json(each)["trigger"].get("config", {}) for each in definitions]
+    return {config["eventType"] for config in configs if "eventType" in config}
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:

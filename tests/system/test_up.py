@@ -1,5 +1,6 @@
 """`knockon up` as people use it: real processes, real servers, killed and stopped."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,41 @@ def test_a_process_that_dies_is_started_again(embedded: Home) -> None:
         up.await_line("was killed by signal 9; it is started again in 1 s")
         poll(lambda: up.rooms().keys() == ROOMS and up.rooms()["worker"].pid != victims[0].pid)
         assert publish_and_await(embedded, "two")["status"] == "SUCCEEDED"
+
+
+def test_its_redis_is_started_again_when_it_dies(embedded: Home) -> None:
+    (embedded.folder / "automations.yaml").write_text(AUTOMATIONS)
+    with embedded.started("up") as up:
+        up.await_line("worker_started")
+        embedded.run("apply", "-f", "automations.yaml")
+        redis = find_redis(embedded.folder / ".knockon")
+        assert redis
+        os.kill(redis.pid, signal.SIGKILL)
+        up.await_line("redis      | runs again")
+        assert publish_and_await(embedded, "four")["status"] == "SUCCEEDED"
+        stop_politely(up)
+
+
+def test_without_a_redis_that_can_be_started_it_ends(embedded: Home) -> None:
+    with embedded.started("up") as up:
+        up.await_line("worker_started")
+        redis = find_redis(embedded.folder / ".knockon")
+        assert redis
+        (redis.home / "redis.conf").write_text("nonsense 1\n")
+        os.kill(redis.pid, signal.SIGKILL)
+        assert up.process.wait(60) == 1
+        assert "redis      | cannot be kept running: redis-server ended at once" in up.said()
+        assert "Traceback" not in up.said()
+
+
+def test_a_terminal_that_goes_away_stops_everything_in_order(embedded: Home) -> None:
+    with embedded.started("up") as up:
+        up.await_line("worker_started")
+        rooms = poll(lambda: up.rooms() if up.rooms().keys() == ROOMS else {})
+        up.process.send_signal(signal.SIGHUP)
+        assert up.process.wait(60) == 0
+        assert all(is_over(process) for process in rooms.values())
+    assert find_redis(embedded.folder / ".knockon") is None
 
 
 def test_no_process_outlives_its_supervisor_and_the_next_one_goes_on(embedded: Home) -> None:

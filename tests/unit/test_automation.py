@@ -229,6 +229,86 @@ def test_an_unknown_word_is_answered_with_the_nearest_known_one(keys: Any, path:
     assert word in faults(written(**keys))[path]
 
 
+@pytest.mark.parametrize(
+    ("trigger", "told"),
+    [
+        ({"type": "MANUAL", "config": {"x": 1}}, "is unknown; this trigger takes no settings"),
+        (
+            {"type": "SCHEDULE", "config": {"x": 1, "cron": "@daily"}},
+            "'x' is unknown; known are cron, timezone",
+        ),
+        ({"type": "EVENT", "config": {"x": 1, "eventType": "a.b"}}, "'x' is unknown; known are eventType"),
+    ],
+)
+def test_an_unknown_setting_is_answered_with_those_of_its_trigger(trigger: Any, told: str) -> None:
+    assert faults(written(trigger=trigger)) == {"trigger.config.x": told}
+
+
+def test_an_unknown_setting_hides_no_other_fault() -> None:
+    trigger = {"type": "SCHEDULE", "config": {"x": 1, "cron": "soon"}}
+    assert set(faults(written(trigger=trigger))) == {"trigger.config.x", "trigger.config.cron"}
+
+
+UPDATE: dict[str, Any] = {"type": "UPDATE_RECORD"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "told"),
+    [
+        ({"actions": {"a": 1}}, "actions", "must be a list"),
+        ({"key": "A b"}, "key", "must be 1 to 100 of the characters a to z"),
+        ({"key": "a\n"}, "key", "must be 1 to 100 of the characters a to z"),
+        ({"name": " \u00a0"}, "name", "must not be blank"),
+        ({"name": "a\u202eb"}, "name", "holds U+202E"),
+        ({"name": 1}, "name", "must be text"),
+        ({"conditions": [1]}, "conditions", "must be an object"),
+        ({"executionDelay": 1, "execution_delay": 0}, "execution_delay", "must be at least 1"),
+        ({"actions": [{**NOTICE, "retries": 1.5}]}, "actions[0].retries", "must be a whole number"),
+        ({"actions": [{**NOTICE, "retries": 101}]}, "actions[0].retries", "must be at most 100"),
+        (
+            {"actions": [{**UPDATE, "config": {"properties": {}}}]},
+            "actions[0].config.properties",
+            "must not be empty",
+        ),
+        (
+            {"actions": [{**UPDATE, "config": {"properties": {"a": 1}, "force": 1}}]},
+            "actions[0].config.force",
+            "must be true or false",
+        ),
+        (
+            {
+                "actions": [
+                    {**UPDATE, "config": {"properties": {"a": 1}, "subject": {"type": "A", "id": "1"}}}
+                ]
+            },
+            "actions[0].config.subject.type",
+            "must be a to z",
+        ),
+        (
+            {"actions": [{**HOOK, "config": {**HOOK["config"], "headers": 1}}]},
+            "actions[0].config.headers",
+            "must be an",
+        ),
+        (
+            {"actions": [{**HOOK, "config": {**HOOK["config"], "body": "{ not json"}}]},
+            "actions[0].config.body",
+            "is no JSON",
+        ),
+        ({"conditions": {None: 1}}, "conditions", "has the key null"),
+    ],
+)
+def test_a_fault_is_told_in_plain_words(keys: dict[str, Any], path: str, told: str) -> None:
+    said = faults(written(**keys))[path]
+    assert said.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"body": "{{ a }} and more"}, {"body": "[1]"}, {"body": "a", "content_type": "text/plain"}]
+)
+def test_a_text_body_is_refused_only_where_it_can_never_be_json(more: dict[str, Any]) -> None:
+    parse_definition(written(actions=[{**HOOK, "config": {**HOOK["config"], **more}}]))
+
+
 def test_a_far_off_word_is_answered_with_the_known_ones() -> None:
     assert (
         "CREATE_NOTIFICATION, EMIT_EVENT"

@@ -76,19 +76,19 @@ def test_a_file_holds_one_automation_or_a_list_or_a_named_list() -> None:
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("", "file"),
-        ("[]", "file"),
+        ("", "the whole file"),
+        ("[]", "the whole file"),
         ("automations: []", "automations"),
         ("automations: {}", "automations"),
-        ("hello", "file"),
+        ("hello", "the whole file"),
         (f"{ONE}name: B\n", "line 5"),
         (f"{ONE}trigger: [\n", "line 6"),
         (f"{ONE}---\n{ONE}", "line 5"),
         ("? [a]\n: b", "line 1"),
         ("a: !!python/object:os.system {}", "line 1"),
-        ("a: \x00", "file"),
-        ("[" * 5000, "file"),
-        ("a: " + "9" * 5000, "file"),
+        ("a: \x00", "the whole file"),
+        ("[" * 5000, "the whole file"),
+        ("a: " + "9" * 5000, "the whole file"),
         (f"automations:\n{AS_ITEM}version: 1\n", "version"),
         (AS_ITEM + AS_ITEM, "[1].key"),
         (f"automations:\n{AS_ITEM}{AS_ITEM}", "automations[1].key"),
@@ -105,9 +105,39 @@ def test_a_bad_file_is_refused_with_the_place(text: str, path: str) -> None:
 def test_aliases_that_multiply_are_refused_in_bounded_time() -> None:
     layers = [f"  - &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 20)]
     bomb = "\n".join(["conditions:", "  - &l0 [x]", *layers])
-    assert yaml_faults(f"{ONE}{bomb}\n") == {"": "holds more than 10000 values"}
+    assert yaml_faults(f"{ONE}{bomb}\n") == {
+        "the whole file": "holds more than 10000 values; what an alias repeats counts each time"
+    }
+    below = bomb.replace("\n", "\n  ")
+    assert list(yaml_faults(f"{AS_ITEM}  {below}\n")) == ["[0]"]
 
 
 def test_all_automations_of_a_file_are_looked_at() -> None:
     text = AS_ITEM.replace("MANUAL", "X") + AS_ITEM + AS_ITEM.replace("name: A", "nam: A")
     assert set(yaml_faults(text)) == {"[0].trigger.type", "[2].name", "[2].nam"}
+
+
+CALL = "url: 'https://u:p@h.test/?a=1', headers: {A: b}, secret: null"
+HOOK = f"actions: [{{type: SEND_WEBHOOK, config: {{{CALL}}}}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("u:p", "***", "actions[0].config.url"),
+        ("u:p", "u:***", "actions[0].config.url"),
+        ("a=1", "a=***", "actions[0].config.url"),
+        ("{A: b}", "{A: '***'}", "actions[0].config.headers.A"),
+        ("secret: null", "secret: '***'", "actions[0].config.secret"),
+        ("secret: null", "body: {deep: [{pwd: '***'}]}", "actions[0].config.body.deep[0].pwd"),
+    ],
+)
+def test_what_was_masked_for_showing_is_not_taken_for_the_value(old: str, new: str, path: str) -> None:
+    head = ONE[: ONE.index("actions:")]
+    text = head + HOOK.replace(old, new).replace(", secret: null", "")
+    assert yaml_faults(text)[path].startswith("is masked; give the value itself")
+    assert list(yaml_faults(text)) == [path]
+
+
+def test_stars_inside_a_text_are_taken() -> None:
+    assert load_yaml(ONE.replace("title: x", "title: '*** News ***'"))

@@ -102,7 +102,7 @@ def test_an_init_module_is_a_docstring(source: str, count: int) -> None:
     assert len(messages(source, "worker/__init__.py")) == count
 
 
-def test_the_door_of_the_client_may_import_it() -> None:
+def test_the_door_of_the_client_may_load_it() -> None:
     assert (
         messages(
             '"""The face."""\nfrom knockon.client import Publisher as Publisher\n', "knockon/__init__.py"

@@ -8,6 +8,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from knockon.cli.app import make_app
+from shared.db.log_reads import LEVELS
 from tests.pages import names, page
 
 PAGE = page("cli.md")
@@ -69,3 +70,8 @@ def test_what_must_be_given_is_told(name: str) -> None:
     for parameter in COMMANDS[name].params:
         given = {argument_name(parameter), *parameter.opts} & told.keys()
         assert all((told[each] == "required") is parameter.required for each in given)
+
+
+def test_the_levels_of_the_log_are_told() -> None:
+    (told,) = [row[2] for row in PAGE.table("knockon tail") if names(row[0]) == ["--level"]]
+    assert tuple(names(told)) == LEVELS

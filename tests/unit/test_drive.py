@@ -144,7 +144,7 @@ def test_conditions_that_fail_skip_the_run_and_say_why() -> None:
     assert said(record) == ["run started", "run skipped: conditions"]
     assert record.logs[-1].data is not None
     [leaf] = record.logs[-1].data["failed"]
-    assert (leaf["op"], leaf["wanted"], leaf["found"]) == ("gt", 100, 50)
+    assert (leaf["field"], leaf["op"], leaf["wanted"], leaf["found"]) == ("total", "gt", 100, 50)
     assert stage.performed == []
 
 

@@ -11,7 +11,6 @@ import pytest
 import structlog
 
 from shared.logs import configure_logs, get_logger
-from shared.masking import is_secret_name, mask_tree, mask_userinfo
 from shared.settings import LogFormat, LogLevel, Settings
 
 
@@ -126,43 +125,3 @@ def test_an_exception_warns_of_nothing_in_the_set_up(wanted: LogFormat) -> None:
             raise ValueError("odd")
         except ValueError:
             get_logger("worker").exception("run_failed")
-
-
-@pytest.mark.parametrize(
-    "name", ["token", "api_key", "apiKey", "X-Api-Key", "client_secret", "Set-Cookie", "DB_PASSWORD"]
-)
-def test_a_telling_name_is_secret(name: str) -> None:
-    assert is_secret_name(name)
-
-
-@pytest.mark.parametrize("name", ["tokens", "max_tokens", "secretary", "key", "passwords_changed", "event"])
-def test_another_name_is_not(name: str) -> None:
-    assert not is_secret_name(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("redis://:p@ss@host/0", "redis://***@host/0"),
-        (
-            "see https://a.test/x@y and postgresql://u:p@h/d",
-            "see https://a.test/x@y and postgresql://***@h/d",
-        ),
-        ("mail ann@example.test", "mail ann@example.test"),
-    ],
-)
-def test_userinfo_is_masked_and_nothing_else(text: str, shown: str) -> None:
-    assert mask_userinfo(text) == shown
-
-
-def test_a_tree_shows_no_secret_at_any_depth() -> None:
-    tree = {
-        "a": [{"secret": "s", "url": "https://u:p@h.test/x"}],
-        "headers": {"Authorization": "Bearer t"},
-        "token": None,
-    }
-    assert mask_tree(tree) == {
-        "a": [{"secret": "***", "url": "https://***@h.test/x"}],
-        "headers": {"Authorization": "***"},
-        "token": None,
-    }

@@ -53,7 +53,22 @@ def test_a_worker_is_given_the_time_that_it_may_need_to_write() -> None:
     assert READ_S + FLUSH_S + WATCH_END_S < FLUSHED_IN_S
 
 
-@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
+def test_a_hangup_that_is_ignored_from_the_start_stays_ignored() -> None:
+    code = WAITING.replace("print('asked')", "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)")
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", 'trap "" HUP; exec "$0" -c "$1"', sys.executable, f"import signal\n{code}"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    assert (process.communicate(timeout=20)[0], process.returncode) == ("True\n", 7)
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_raises_the_flag_and_no_thread_holds_the_end_up(asked: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING],

@@ -227,6 +227,43 @@ def test_what_fails_while_it_is_rendered_fails_soon(template: str) -> None:
     assert time.monotonic() - started < 5
 
 
+LOOP = "{% for i in (1..2000) %}BODY{% endfor %}"
+DEEP = [{"a": n, "b": "x" * 20} for n in range(2_000)]
+HEAVY = {"text": "ab " * 80_000, "deep": DEEP, "twin": [dict(each) for each in DEEP], "words": ["w"] * 9_000}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{{ '' }}" * 2_000,
+        "{% assign x = 1 %}" * 2_000,
+        "{% if false %}{% endif %}" * 2_000,
+        "{% unless true %}{% else %}{% endunless %}" * 1_000,
+        "{% case i %}" + "{% when 0 %}" * 2_000 + "{% endcase %}",
+        "{% for q in none %}{% endfor %}" * 1_000,
+        "{% capture x %}{{ deep }}{% endcapture %}",
+        "{% capture x %}" + "x" * 60_000 + "{% endcapture %}" + "{% assign x = 1 %}" * 20,
+        "{% assign x = words | reverse | sort %}",
+        "{% assign x = text | squish %}",
+        "{% if deep == twin or deep == twin %}{% endif %}",
+        "{% case deep %}" + "{% when twin %}" * 20 + "{% endcase %}",
+        "{% if text contains 'z' or text contains 'y' %}{% endif %}",
+        "{% if words contains 'z' or words contains 'y' %}{% endif %}",
+    ],
+    ids=lambda body: body[:30],
+)
+def test_no_statement_of_a_loop_is_free(body: str) -> None:
+    started = time.process_time()
+    with pytest.raises(FatalError, match="rendering takes too much work"):
+        render_text(LOOP.replace("BODY", body), HEAVY)
+    assert time.process_time() - started < 5
+
+
+def test_a_long_loop_over_rows_is_within_the_budget() -> None:
+    row = "{% if o.b != '' %}{{ o.a | plus: 1 }}: {{ o.b | upcase | truncate: 9 }}{% else %}-{% endif %}, "
+    assert render_text("{% for o in deep %}" + row + "{% endfor %}", HEAVY).text.count(", ") == 2_000
+
+
 def test_a_failure_does_not_quote_what_was_rendered() -> None:
     scope = {"secret": "tok-7Q", "n": 1}
     for template in (
