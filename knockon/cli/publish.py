@@ -25,9 +25,9 @@ STDIN: Final = "-"
 class PublishOptions:
     """One event, or a file of them."""
 
-    type: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="What happened, like order.placed.")
-    ] = None
+    type: Annotated[str | None, typer.Argument(metavar="TYPE", help="What happened, like order.placed.")] = (
+        None
+    )
     payload: Annotated[str | None, typer.Option(help="The payload, a JSON object.")] = None
     id: Annotated[str | None, typer.Option(help="Your id of the event; a second publish starts nothing.")] = (
         None
