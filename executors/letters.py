@@ -58,8 +58,11 @@ def compose(letter: Letter) -> EmailMessage:
 
 
 def domain_of(sender: str) -> str:
-    """Give the domain of an address, in ASCII."""
-    return read_address(sender).domain
+    """Give the domain of a sender, in ASCII. Raises FatalError CONFIG_INVALID for what is no address."""
+    try:
+        return read_address(sender).domain
+    except ValueError as error:
+        raise FatalError(CONFIG_INVALID, f"SMTP_FROM {error}") from error
 
 
 def _sendable(text: str) -> str:

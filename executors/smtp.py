@@ -57,7 +57,7 @@ class Mailer:
         network = network or MailNetwork()
         self._server = server
         self._resolver = Resolver(network.lookup)
-        self._tls = network.tls or ssl.create_default_context()
+        self._tls = network.tls
 
     @property
     def sender(self) -> str:
@@ -90,7 +90,8 @@ class Mailer:
         return self._server
 
     def _hand_over(self, server: MailServer, message: EmailMessage, deadline: Deadline) -> Delivered:
-        session = Session(server, self._addresses(server, deadline), self._tls, deadline)
+        tls = self._tls or ssl.create_default_context()
+        session = Session(server, self._addresses(server, deadline), tls, deadline)
         try:
             session.open()
             refused = session.hand_over(message)
@@ -136,7 +137,7 @@ def _judged(error: smtplib.SMTPException | OSError, where: str) -> ActionError:
             return _by_codes(list(error.recipients.values()), where, REFUSED)
         case smtplib.SMTPResponseException():
             return _by_codes([(error.smtp_code, error.smtp_error)], where, REFUSED)
-        case smtplib.SMTPNotSupportedError():
+        case smtplib.SMTPException() if not isinstance(error, smtplib.SMTPServerDisconnected):
             return FatalError(REFUSED, f"{where}: {error}")
         case ssl.SSLError() if not isinstance(error, ssl.SSLEOFError):
             return FatalError(TLS, f"{where}: {error.reason or error}")

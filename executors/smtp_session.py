@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from email.generator import BytesGenerator
 from email.headerregistry import AddressHeader
 from email.message import EmailMessage
-from email.policy import SMTP, Policy
+from email.policy import SMTP
 from typing import Any, Final
 
 from executors.deadline import Deadline
@@ -68,11 +68,7 @@ class Session(smtplib.SMTP):
         Not by the library's own way, which puts a `>` before lines of the text that begin with `From `.
         """
         sender, recipients = _addresses_in(message, ("From",))[0], recipients_of(message)
-        is_plain = "".join((sender, *recipients)).isascii()
-        if not is_plain and not self.has_extn("smtputf8"):
-            raise smtplib.SMTPNotSupportedError("an address has letters that this server does not take")
-        content = _flattened(message, POLICY.clone(utf8=not is_plain))
-        return self.sendmail(sender, recipients, content, () if is_plain else ("SMTPUTF8", "BODY=8BITMIME"))
+        return self.sendmail(sender, recipients, _flattened(message))
 
     def part(self) -> None:
         """Say good-bye and wait for no answer: the message is taken, whatever comes now."""
@@ -174,11 +170,11 @@ def recipients_of(message: EmailMessage) -> list[str]:
     return _addresses_in(message, RECIPIENT_HEADERS)
 
 
-def _flattened(message: EmailMessage, policy: Policy) -> bytes:
+def _flattened(message: EmailMessage) -> bytes:
     shown = copy(message)
     del shown["Bcc"]
     content = io.BytesIO()
-    BytesGenerator(content, mangle_from_=False, policy=policy).flatten(shown)
+    BytesGenerator(content, mangle_from_=False, policy=POLICY).flatten(shown)
     return content.getvalue()
 
 

@@ -14,7 +14,7 @@ from shared.db.dead_letters import automation_names
 from shared.model.alert_message import SHOWN_PARTS, AlertMessage, AlertPart
 from shared.rules.alerting import DAY, HOUR, Decision, Message, Part, Sent, Told, decide
 
-GROUPS_AT_ONCE: Final = 1_000
+GROUPS_AT_ONCE: Final = 5_000
 
 Channels = Mapping[str, Sequence[Address]]
 
@@ -91,11 +91,15 @@ class _Desk:
         unshown = parts[SHOWN_PARTS:]
         return AlertMessage(
             workspace_id=self.workspace_id,
+            about=self._name(message.automation_id),
             parts=tuple(self._part(part, self.groups[part.group_id]) for part in parts[:SHOWN_PARTS]),
             unshown_groups=len(unshown),
             unshown_letters=sum(part.more for part in unshown),
             quiet_until=message.quiet_until,
         )
+
+    def _name(self, automation_id: str | None) -> str | None:
+        return self.names.get(automation_id, automation_id) if automation_id else None
 
     def _part(self, part: Part, row: GroupRow) -> AlertPart:
         automation_id = row.group.automation_id
@@ -104,7 +108,7 @@ class _Desk:
             fingerprint=row.fingerprint,
             state=part.state,
             automation_id=automation_id,
-            automation=self.names.get(automation_id, automation_id) if automation_id else row.title,
+            automation=self._name(automation_id) or row.title,
             host=None if row.target == automation_id else row.target,
             code=row.code,
             title=row.title,

@@ -28,8 +28,8 @@ def subject_of(message: AlertMessage) -> str:
     lead = message.parts[0]
     if message.groups == 1:
         what = f"{_short(lead.place)}: {lead.code} ({lead.count}x)"
-    elif len({part.automation_id for part in message.parts}) == 1 and not message.unshown_groups:
-        what = f"{_short(lead.automation)}: {message.groups} kinds of errors ({message.letters}x)"
+    elif message.about is not None:
+        what = f"{_short(message.about)}: {message.groups} kinds of errors ({message.letters}x)"
     else:
         what = f"{message.groups} kinds of errors ({message.letters}x)"
     return one_line(f"[knockon] {what}")[:SUBJECT_CHARS]

@@ -93,7 +93,7 @@ def sample(workspace_id: str, now: datetime) -> AlertMessage:
         last_at=now,
         since=None,
     )
-    return AlertMessage(workspace_id=workspace_id, parts=(part,))
+    return AlertMessage(workspace_id=workspace_id, about=part.automation, parts=(part,))
 
 
 def _letter(message: AlertMessage) -> Letter:

@@ -44,12 +44,14 @@ class AlertPart(BaseModel):
 class AlertMessage(BaseModel):
     """A message: the groups that it shows, and how many more it only counts.
 
-    `quiet_until`: no other one follows before then, however many dead letters there are.
+    `about` names the automation if all of them are of one. `quiet_until`: no other message follows before
+    then, however many dead letters there are.
     """
 
     model_config = EXACT
 
     workspace_id: str
+    about: str | None
     parts: Annotated[tuple[AlertPart, ...], Field(min_length=1, max_length=SHOWN_PARTS)]
     unshown_groups: int = 0
     unshown_letters: int = 0

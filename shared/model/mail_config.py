@@ -35,7 +35,7 @@ def read_address(text: str) -> Address:
         address = Address(name, addr_spec=f"{local}@{domain.encode('idna').decode('ascii')}")
     except (ValueError, HeaderParseError, IndexError) as error:
         raise ValueError("must be one mail address, with a name before it or without") from error
-    if not address.username or "." not in f"{address.domain}." or not address.domain:
+    if not address.username or not address.domain:
         raise ValueError("must be one mail address, with a name before it or without")
     return address
 

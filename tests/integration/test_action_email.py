@@ -255,6 +255,12 @@ def test_the_deadline_is_a_total_however_slowly_the_server_drips(
     assert clock.monotonic() - begun < 3
 
 
+def test_a_sender_that_is_no_address_is_named(http: Outbound) -> None:
+    mail = Mailer(MailServer("mail.example.test", 25, SmtpTls.NONE, "Zoë <zoë@knockon.test>"))
+    error = refused(mail, http)
+    assert (error.code, "SMTP_FROM" in error.message) == ("CONFIG_INVALID", True)
+
+
 def test_without_a_server_nothing_is_sent(http: Outbound) -> None:
     assert refused(open_mailer(Settings()), http).code == "MAIL_NOT_CONFIGURED"
 

@@ -134,7 +134,7 @@ def test_a_channel_takes_twenty_an_hour_the_last_of_them_for_all_that_are_left(d
     assert len(desk.office.to(OLGA)) == 20
     sizes = sorted(len(mail["Subject"].split("kinds")) for mail in desk.office.to(OLGA))
     assert sizes == [1] * 19 + [2]
-    assert sum("11 kinds of errors (11x)" in mail["Subject"] for mail in desk.office.to(OLGA)) == 1
+    assert sum("[knockon] 11 kinds of errors (11x)" in mail["Subject"] for mail in desk.office.to(OLGA)) == 1
     assert len(desk.office.to(ADAM)) == 20
     desk.die(1, message="is broken", automation="late")
     desk.wait(59)
@@ -330,3 +330,16 @@ def test_webhooks_do_not_wait_for_a_mail_server_that_is_down(desk: Desk, tmp_pat
         assert len(receiver.deliveries()) == 1
     attempts = desk.rows("SELECT attempts FROM alert_sends WHERE channel = 'mail' ORDER BY attempts")
     assert [row.attempts for row in attempts] == [0, 1]
+
+
+def test_hundreds_of_troubles_at_once_are_one_message_that_counts_them(desk: Desk) -> None:
+    letters = "abcdefghijklmnopqrst"
+    words = [f"{first}{second}" for first in letters for second in letters]
+    for word in words:
+        desk.die(2, message=f"{word} is broken")
+    desk.wait(0)
+    assert len(desk.rows("SELECT id FROM alert_groups")) == len(words)
+    (mail,) = desk.office.to(OLGA)
+    assert mail["Subject"] == "[knockon] welcome: 400 kinds of errors (800x)"
+    assert "And 780 dead letters of 390 other kinds" in body(desk)
+    assert [row.told for row in desk.rows("SELECT sum(told) AS told FROM alert_groups")] == [800]

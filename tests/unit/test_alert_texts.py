@@ -35,7 +35,7 @@ PART: Mapping[str, Any] = {
 
 def message(*parts: Mapping[str, Any], **given: Any) -> AlertMessage:
     made = tuple(AlertPart(**{**PART, **part}) for part in parts or ({},))
-    return AlertMessage(workspace_id="w1", parts=made, **given)
+    return AlertMessage(workspace_id="w1", parts=made, **{"about": "Welcome", **given})
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def message(*parts: Mapping[str, Any], **given: Any) -> AlertMessage:
         (message(), "[knockon] Welcome: NET_ECONNREFUSED (37x)"),
         (message({"host": "x.example"}), "[knockon] x.example: NET_ECONNREFUSED (37x)"),
         (message({"more": 2}, {"more": 3}), "[knockon] Welcome: 2 kinds of errors (5x)"),
-        (message({"more": 2}, {"automation_id": "a2", "more": 3}), "[knockon] 2 kinds of errors (5x)"),
-        (message(unshown_groups=4, unshown_letters=9), "[knockon] 5 kinds of errors (46x)"),
+        (message({"more": 2}, {"more": 3}, about=None), "[knockon] 2 kinds of errors (5x)"),
+        (message(unshown_groups=4, unshown_letters=9), "[knockon] Welcome: 5 kinds of errors (46x)"),
         (message({"automation": "a\r\nBcc: b\u2028c\x00"}), "[knockon] a Bcc: b c: NET_ECONNREFUSED (37x)"),
         (message({"automation": "w" * 500}), f"[knockon] {'w' * 79}…: NET_ECONNREFUSED (37x)"),
     ],
