@@ -128,8 +128,8 @@ def _first_local(after: datetime, zone: str) -> datetime:
     """Give a local time that no later fire's local time comes before: earlier only around a clock change."""
     local = to_local(after, zone).replace(microsecond=0)
     shifts = (-_SET_BACK_MAX, timedelta(), _SET_BACK_MAX)
-    around = {offset_at(after + shift, zone) for shift in shifts}
-    return local if len(around) == 1 else local - _SET_BACK_MAX
+    around = [offset_at(after + shift, zone) for shift in shifts]
+    return local - (max(around) - min(around))
 
 
 def _instants(local: datetime, zone: str, plan: _Plan) -> tuple[datetime, ...]:
