@@ -19,6 +19,7 @@ from shared.db.reads import workspace_ids
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
 from shared.masking import mask_urls
+from shared.misspelt import find_misspelt
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
@@ -29,7 +30,7 @@ ROOM_NEEDED_BYTES: Final = 1024**2
 def examine(settings: Settings) -> Iterator[Finding]:
     """Look at everything that a deployment needs, most basic first."""
     yield _python()
-    yield Finding(Level.OK, "settings", "are well-formed")
+    yield _settings()
     yield _data_folder(settings.data_dir)
     away = set[str]()
     for subject, check in (("redis", examine_redis), ("sql", _sql)):
@@ -55,6 +56,14 @@ def _python() -> Finding:
     if tuple(map(int, platform.python_version_tuple()[:2])) < OLDEST_PYTHON:
         return Finding(Level.FAIL, "python", found, f"use Python {wanted} or later")
     return Finding(Level.OK, "python", found)
+
+
+def _settings() -> Finding:
+    found = find_misspelt()
+    if not found:
+        return Finding(Level.OK, "settings", "are well-formed")
+    text = f"nothing reads {', '.join(found)}"
+    return Finding(Level.WARN, "settings", text, f"write {', '.join(found.values())}, if that is meant")
 
 
 def _data_folder(folder: Path) -> Finding:
