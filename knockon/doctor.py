@@ -23,6 +23,7 @@ from shared.db.schedules import standing_schedules
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.errors import ConfigError
 from shared.masking import mask_urls
+from shared.misspelt import find_misspelt
 from shared.plugins import installed_plugins
 from shared.settings import Settings
 from shared.time.clock import SystemClock
@@ -36,7 +37,7 @@ ROOM_NEEDED_BYTES: Final = 1024**2
 def examine(settings: Settings) -> Iterator[Finding]:
     """Look at everything that a deployment needs, most basic first."""
     yield _python()
-    yield Finding(Level.OK, "settings", "are well-formed")
+    yield _settings()
     yield _data_folder(settings.data_dir)
     yield from plugin_findings()
     away = set[str]()
@@ -73,6 +74,14 @@ def plugin_findings() -> Iterator[Finding]:
     for broken in plugins.broken:
         text = f"{broken.name}, by {broken.distribution}: {broken.reason}"
         yield Finding(Level.FAIL, "plug-in", text, "mend that distribution, or uninstall it")
+
+
+def _settings() -> Finding:
+    found = find_misspelt()
+    if not found:
+        return Finding(Level.OK, "settings", "are well-formed")
+    text = f"nothing reads {', '.join(found)}"
+    return Finding(Level.WARN, "settings", text, f"write {', '.join(found.values())}, if that is meant")
 
 
 def _data_folder(folder: Path) -> Finding:

@@ -27,6 +27,11 @@ CheckWorkspace = Callable[[str], None]
 class BadLine(BadEvent):
     """One line is no event; the lines before it are published."""
 
+    def __init__(self, line: int, field: str, reason: str) -> None:
+        """Keep the line's number, and the field that is at fault."""
+        self.line = line
+        super().__init__(f"line {line}: {field}", reason)
+
 
 def trust(workspace_id: str) -> None:
     """Take every workspace for one that exists."""
@@ -55,7 +60,7 @@ def publish_lines(
         drafts, fault = _drafts(batch, workspace_id, check)
         publisher.publish_many(drafts)
         sent += len(drafts)
-        yield Progress(sent, batch[-1][0] + 1)
+        yield Progress(sent, batch[-1][0] + 1 if fault is None else fault.line)
         if fault is not None:
             raise fault
 
@@ -97,9 +102,9 @@ def _drafts(
             draft = read_event(_object("event", line, SPARE), workspace_id)
             check(draft.workspace_id)
         except BadEvent as error:
-            return drafts, BadLine(f"line {number}: {error.field}", error.reason)
+            return drafts, BadLine(number, error.field, error.reason)
         except NotFound as error:
-            return drafts, BadLine(f"line {number}: workspaceId", str(error))
+            return drafts, BadLine(number, "workspaceId", str(error))
         drafts.append(draft)
     return drafts, None
 

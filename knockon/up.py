@@ -69,6 +69,8 @@ def run_up(settings: Settings, counts: Counts) -> None:
             with suppress(OSError):  # the terminal may be gone, which is why we stop
                 print_line("stopping")
             supervisor.stop(settings.shutdown_grace_s)
+    with suppress(OSError):
+        print_line("stopped")
 
 
 @contextmanager

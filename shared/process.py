@@ -12,6 +12,7 @@ from shared.ids import new_id
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130  # as a shell has it: 128 and SIGINT
+PIPE_CLOSED: Final = 141  # likewise 128 and SIGPIPE
 
 # Once its grace time is over, a process that was asked to end has written what it holds in less than this.
 FLUSHED_IN_S: Final = 35.0

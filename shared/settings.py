@@ -1,6 +1,6 @@
 """Every setting, read once at the start from the environment and from `.env` in the working folder.
 
-A process calls `load_settings` first of all and hands the result down; nothing else reads the environment.
+A process calls `load_settings` first of all and hands the result down; nothing else takes settings there.
 """
 
 import re

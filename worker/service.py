@@ -53,6 +53,8 @@ def serve_parts(parts: Parts) -> int:
     is_flushed = _stop_engine(engine, settings.shutdown_grace_s if was_asked else FAILURE_GRACE_S)
     stop.raise_()
     watch.join(WATCH_END_S)
+    if is_flushed:
+        log.info("worker_stopped")
     return 0 if was_asked and is_flushed else FAILED
 
 

@@ -20,11 +20,23 @@ from shared.services.definitions import Change, ChangeKind, Leftovers
 STDIN = Path("-")
 
 
+def parse_file(name: str) -> Path:
+    """Read the name of a file; an empty one would be the working folder."""
+    if not name:
+        raise typer.BadParameter("give a file, or - for stdin")
+    return Path(name)
+
+
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
     """Which files, and how far to go."""
 
-    file: Annotated[list[Path], typer.Option("--file", "-f", help="A YAML file, or - for stdin; repeat it.")]
+    file: Annotated[
+        list[Path],
+        typer.Option(
+            "--file", "-f", parser=parse_file, metavar="FILE", help="A YAML file, or - for stdin; repeat it."
+        ),
+    ]
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
     prune: Annotated[bool, typer.Option("--prune", help="Delete automations that no file names.")] = False
     workspace: Workspace = DEFAULT_WORKSPACE

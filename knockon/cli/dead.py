@@ -61,7 +61,9 @@ def list_dead(options: ListOptions) -> None:
 def replay_dead(options: ReplayDeadOptions) -> None:
     """Run dead letters again, from the action that failed."""
     given = [bool(options.run_ids), options.automation is not None, options.everything]
-    if sum(given) != 1:
+    if sum(given) > 1:
+        raise typer.BadParameter("give only one of run ids, --automation KEY and --all")
+    if not any(given):
         raise typer.BadParameter("give run ids, --automation KEY or --all")
     start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
     if options.run_ids:

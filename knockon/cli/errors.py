@@ -1,5 +1,9 @@
 """How errors end the command: clear lines on stderr and exit code 1; only a bug shows a traceback."""
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
@@ -14,7 +18,7 @@ from shared.db.engine import is_outage, sqlstate
 from shared.errors import DefinitionError, KnockonError
 from shared.masking import mask_urls
 from shared.model.plain_words import words_for
-from shared.process import FAILED
+from shared.process import FAILED, PIPE_CLOSED
 
 UNDEFINED_TABLE: Final = "42P01"
 
@@ -24,6 +28,15 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's own context
         """Run the command that was asked for."""
+        with ending_with_its_reader():
+            return self._invoke(ctx)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> typer.Context:
+        """Read the arguments, which may print the help."""
+        with ending_with_its_reader():
+            return super().make_context(*args, **kwargs)  # type: ignore[return-value]
+
+    def _invoke(self, ctx: typer.Context) -> Any:
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -42,6 +55,20 @@ class Commands(TyperGroup):
         except OSError as error:
             print_error(_about_system(error))
         raise typer.Exit(FAILED)
+
+
+@contextmanager
+def ending_with_its_reader() -> Iterator[None]:
+    """End quietly when whoever read the output has closed the pipe, as programs do that the system ends."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed there when the process ends
+        raise typer.Exit(PIPE_CLOSED) from None
 
 
 def _in_plain_words(error: typer.BadParameter) -> typer.BadParameter:

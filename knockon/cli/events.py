@@ -65,8 +65,10 @@ def dead(options: DeadOptions) -> None:
 @group.command("requeue")
 @takes(RequeueOptions)
 def put_back(options: RequeueOptions) -> None:
-    """Put dead events back on the stream, as new entries with their old fields."""
-    if bool(options.ids) == options.everything:
+    """Put dead events back on the stream; what is malformed comes back to the dead stream."""
+    if options.ids and options.everything:
+        raise typer.BadParameter("give only one of ids and --all")
+    if not options.ids and not options.everything:
         raise typer.BadParameter("give ids, or --all")
     for given in options.ids or []:
         if not _ID.fullmatch(given):

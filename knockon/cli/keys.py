@@ -28,7 +28,7 @@ class ListOptions:
 class CreateOptions:
     """What the key is for, and what it may do."""
 
-    name: Annotated[str, typer.Argument(help="What the key is for.")]
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")]
     scope: Annotated[
         list[Scope] | None, typer.Option(help="What it may do; repeat it. All, if left out.")
     ] = None

@@ -10,6 +10,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typing_extensions import override
 
 WIDTH_OF_A_FILE: Final = 400
 STYLES: Final[Mapping[str, str]] = {
@@ -77,10 +78,18 @@ def print_note(text: str) -> None:
     console(sys.stderr).print(Text(show(text)), soft_wrap=True)
 
 
+class Paper(Console):
+    """A console that leaves it to its caller what happens when nobody reads it any more."""
+
+    @override
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - it is called where the error is handled
+
+
 def console(stream: TextIO) -> Console:
     """Give a console on `stream` that takes text as it is; what is no terminal is not cut at 80 columns."""
     width = None if stream.isatty() else WIDTH_OF_A_FILE
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return Paper(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def show(text: str) -> str:

@@ -17,7 +17,15 @@ from knockon.cli.connections import read_settings
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, console, print_error, print_json, print_line, print_note
 from knockon.client import PIPELINE_SIZE, Publisher, PublishError
-from knockon.event_lines import CheckWorkspace, Progress, publish_lines, read_event, read_payload, trust
+from knockon.event_lines import (
+    BadLine,
+    CheckWorkspace,
+    Progress,
+    publish_lines,
+    read_event,
+    read_payload,
+    trust,
+)
 from knockon.servers import database_url, has_database, redis_url
 from shared.db.engine import Database, open_database
 from shared.process import INTERRUPTED
@@ -52,8 +60,12 @@ def add_to(app: typer.Typer) -> None:
 @takes(PublishOptions)
 def publish(options: PublishOptions) -> None:
     """Publish one event, or every line of a file of events."""
-    if (options.type is None) == (options.file is None):
+    if options.type is None and options.file is None:
         raise typer.BadParameter("give a TYPE, or --file")
+    if options.type is not None and options.file is not None:
+        raise typer.BadParameter("give only one of TYPE and --file")
+    if options.file == "":
+        raise typer.BadParameter("give a file, or - for stdin")
     if options.file is not None and (options.payload is not None or options.id is not None):
         raise typer.BadParameter("--payload and --id go with a TYPE, not with --file")
     settings = read_settings()
@@ -138,6 +150,9 @@ def _publish_file(publisher: Publisher, options: PublishOptions, check: CheckWor
     except KeyboardInterrupt as error:
         print_error(f"interrupted; {_how_far(done)}")
         raise typer.Exit(INTERRUPTED) from error
+    except BadLine:
+        print_note(f"{_published(done)}; go on from line {done.next_line}")
+        raise
     except PublishError:
         print_note(_how_far(done))
         raise
@@ -149,11 +164,14 @@ def _publish_file(publisher: Publisher, options: PublishOptions, check: CheckWor
 
 def _how_far(done: Progress) -> str:
     """Say where to go on; what was on its way when it broke off may be on the stream already."""
-    are = "is" if done.published == 1 else "are"
     return (
-        f"{done.published} {are} published for certain; go on from line {done.next_line}: of those that"
+        f"{_published(done)} for certain; go on from line {done.next_line}: of those that"
         f" follow, up to {PIPELINE_SIZE} may be published too, and start nothing twice if they have an id"
     )
+
+
+def _published(done: Progress) -> str:
+    return f"{done.published} {'is' if done.published == 1 else 'are'} published"
 
 
 @contextmanager

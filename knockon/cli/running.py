@@ -18,7 +18,7 @@ from shared.settings import load_settings
 class RunOptions:
     """Which process."""
 
-    room: Annotated[Room, typer.Argument(help="The process to run.")]
+    room: Annotated[Room, typer.Argument(metavar="ROOM", help="The process to run.")]
     tied: Annotated[bool, typer.Option("--tied", hidden=True)] = False
 
 

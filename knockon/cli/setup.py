@@ -19,9 +19,9 @@ from shared.time.clock import SystemClock
 class InitOptions:
     """Which workspace is made, and who owns it."""
 
-    workspace: Annotated[str, typer.Argument(envvar="KNOCKON_WORKSPACE", help="The workspace's name.")] = (
-        DEFAULT_WORKSPACE
-    )
+    workspace: Annotated[
+        str, typer.Argument(envvar="KNOCKON_WORKSPACE", metavar="WORKSPACE", help="The workspace's name.")
+    ] = DEFAULT_WORKSPACE
     owner: Annotated[str | None, typer.Option(metavar="EMAIL", help="Who owns it; you, if left out.")] = None
     output: Output = Form.TABLE
 

@@ -23,6 +23,7 @@ them. A compiled tree never raises, whatever the event holds. The rules:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from shared.errors import DefinitionError, FatalError, Fault
 from shared.rules.changes import is_changed, value_after, value_before
@@ -30,7 +31,9 @@ from shared.rules.comparing import Reading, kind_of
 from shared.rules.condition_checks import GROUPS, ROOT, is_templated, kind_fault_of, tree_faults
 from shared.rules.operators import OPERATORS, Operator, Question, Shape
 from shared.rules.rendering import render_tree
-from shared.rules.values import Absence, Kind, is_nothing
+from shared.rules.values import Absence, Kind, is_nothing, read_number
+
+AS_TEXT: Final = " (compared as text; say as: number)"
 
 Predicate = Callable[[Mapping[str, object]], bool]
 
@@ -193,7 +196,27 @@ def _why_not(leaf: _Leaf, ask: Question) -> str:
         return "the present time is not known"
     kind = _compared_kind(leaf, ask, found)
     said = kind_fault_of(found, kind)
-    return f"{leaf.field} {said}" if said else f"{leaf.field} does not meet {leaf.op}"
+    if said:
+        return f"{leaf.field} {said}"
+    hint = AS_TEXT if _are_numbers_as_text(leaf, ask) else ""
+    return f"{leaf.field} does not meet {leaf.op}{hint}"
+
+
+def _are_numbers_as_text(leaf: _Leaf, ask: Question) -> bool:
+    """Tell whether texts that could be numbers were put in the order of texts, and nobody said so."""
+    match leaf.operator.shape:
+        case Shape.BOUND:
+            bounds = [ask.wanted]
+        case Shape.BOUNDS if isinstance(ask.wanted, list):
+            bounds = ask.wanted
+        case _:
+            return False
+    if leaf.reading.kind is not None or read_number(ask.found) is None:
+        return False
+    return any(
+        kind_of(ask.found, bound, ask.reading) is Kind.TEXT and read_number(bound) is not None
+        for bound in bounds
+    )
 
 
 def _compared_kind(leaf: _Leaf, ask: Question, found: object) -> Kind | None:

@@ -1,5 +1,7 @@
 """What a person means by a name: a workspace, or an automation by its key or id."""
 
+import shlex
+
 from sqlalchemy import Connection
 
 from shared.db.automations import AutomationRow, find_by_reference, find_ever_by_reference, lock_by_key
@@ -15,7 +17,9 @@ def check_workspace(conn: Connection, workspace_id: str) -> None:
 
 def no_workspace(workspace_id: str) -> NotFound:
     """Make the error that says that a workspace is unknown, and how to make it."""
-    return NotFound(f"there is no workspace {workspace_id!r}; make it with: knockon init {workspace_id}")
+    name = shlex.quote(workspace_id) if workspace_id else ""
+    fix = f"knockon init {name}".rstrip()
+    return NotFound(f"there is no workspace {workspace_id!r}; make it with: {fix}")
 
 
 def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:

@@ -273,3 +273,11 @@ def test_an_unknown_workspace_is_an_error(knockon: Knockon, backends: Backends, 
     assert said.stdout == ""
     assert said.stderr == "error: there is no workspace 'nowhere'; make it with: knockon init nowhere\n"
     assert backends.redis.xlen("factory:events") == 0
+
+
+@pytest.mark.parametrize(("name", "fix"), [("", "knockon init"), ("a b", "knockon init 'a b'")])
+def test_the_fix_for_an_odd_workspace_is_a_line_for_a_shell(
+    knockon: Knockon, backends: Backends, name: str, fix: str
+) -> None:
+    said = knockon("runs", "list", "-w", name, code=1).stderr
+    assert said == f"error: there is no workspace {name!r}; make it with: {fix}\n"

@@ -82,6 +82,18 @@ def show_watchdog(settings: Settings, ago: timedelta = NOW) -> None:
     database.dispose()
 
 
+def test_a_misspelt_setting_is_a_warning_that_names_the_one_that_is_meant(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert findings(settings)["settings"].level is Level.OK
+    (tmp_path / ".env").write_text("RUN_LEASE=5\n")
+    monkeypatch.setenv("KNOCKON_DATADIR", "x")
+    found = findings(settings)["settings"]
+    assert (found.level, found.text) == (Level.WARN, "nothing reads KNOCKON_DATADIR, RUN_LEASE")
+    assert found.fix == "write KNOCKON_DATA_DIR, RUN_LEASE_S, if that is meant"
+
+
 def test_that_nothing_runs_is_a_warning_that_says_how_to_start(settings: Settings) -> None:
     found = findings(settings)
     assert {found[part].level for part in PARTS} == {Level.WARN}

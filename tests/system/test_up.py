@@ -66,6 +66,8 @@ def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: H
         assert up.process.wait(60) == 0
         assert all(is_over(process) for process in rooms.values())
     assert find_redis(deployment.folder / ".knockon") is None
+    assert "worker_stopped" in up.said()
+    assert up.said().endswith("stopped\n")
     assert "Traceback" not in up.said()
 
 

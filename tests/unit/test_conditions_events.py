@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.rules.conditions import LeafVerdict, compile_conditions, explain_conditions
+from shared.rules.conditions import AS_TEXT, LeafVerdict, compile_conditions, explain_conditions
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
@@ -145,6 +145,24 @@ def test_an_explanation_names_each_leaf() -> None:
         ({"field": "a.b", "op": "eq", "value": 1}, {}, "a.b is not set"),
         ({"field": "a", "op": "eq", "value": 1}, {"a": None}, "a is null"),
         ({"field": "a", "op": "eq", "value": 1}, {"a": 2}, "a does not meet eq"),
+        ({"field": "a", "op": "gt", "value": "9"}, {"a": "10"}, f"a does not meet gt{AS_TEXT}"),
+        ({"field": "a", "op": "gte", "value": "9"}, {"a": "10"}, f"a does not meet gte{AS_TEXT}"),
+        ({"field": "a", "op": "lt", "value": "10"}, {"a": "9"}, f"a does not meet lt{AS_TEXT}"),
+        (
+            {"field": "a", "op": "lte", "value": "{{ b }}"},
+            {"a": "9", "b": "10"},
+            f"a does not meet lte{AS_TEXT}",
+        ),
+        (
+            {"field": "a", "op": "between", "value": ["2", "30"]},
+            {"a": "10"},
+            f"a does not meet between{AS_TEXT}",
+        ),
+        ({"field": "a", "op": "gt", "value": "9", "as": "text"}, {"a": "10"}, "a does not meet gt"),
+        ({"field": "a", "op": "gt", "value": "9", "as": "number"}, {"a": "8"}, "a does not meet gt"),
+        ({"field": "a", "op": "gt", "value": 9}, {"a": "8"}, "a does not meet gt"),
+        ({"field": "a", "op": "gt", "value": "b"}, {"a": "10"}, "a does not meet gt"),
+        ({"field": "a", "op": "eq", "value": "9"}, {"a": "10"}, "a does not meet eq"),
         ({"field": "a", "op": "between", "value": [1, 2]}, {"a": "x"}, "a must be a number"),
         ({"field": "a", "op": "changed"}, {"a": 1}, "a was not changed"),
         (

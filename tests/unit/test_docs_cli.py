@@ -65,6 +65,13 @@ def test_the_usage_brackets_what_may_be_left_out_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_usage_names_arguments_as_the_page_does(name: str) -> None:
+    usage = CliRunner().invoke(make_app(), [*name.split()[1:], "--help"]).output.split("\n\n")[0]
+    shown = usage.partition("[OPTIONS]")[2]
+    assert shown == shown.upper()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_what_must_be_given_is_told(name: str) -> None:
     told = documented(name)
     for parameter in COMMANDS[name].params:

@@ -1,5 +1,6 @@
 """The door of the command: it is light, and Ctrl-C while the rest is loaded ends it quietly."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,22 @@ def test_the_package_loads_the_client_only_when_it_is_asked_for() -> None:
     code = "import sys, knockon\nprint('redis' in sys.modules, knockon.Publisher.__module__)\n"
     assert run(code) == ("False knockon.client\n", "", 0)
     assert "has no attribute 'x'" in run("import knockon\nknockon.x")[1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["runs", "list", "-h"], ["doctor"], ["doctor", "-o", "json"]], ids=" ".join
+)
+def test_a_command_whose_reader_has_gone_ends_without_a_word(tmp_path: Path, arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "knockon", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "KNOCKON_DATA_DIR": str(tmp_path)},
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.stderr, done.returncode) == ("", 141)
