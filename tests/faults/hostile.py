@@ -26,7 +26,6 @@ from shared.settings import load_settings
 from worker.service import serve_parts
 
 ROOM_BYTES = 256 << 20
-PIECE_BYTES = 32 << 20
 
 
 def abort() -> None:
@@ -39,14 +38,12 @@ def segfault() -> None:
     ctypes.string_at(0)
 
 
-def fill_memory() -> None:
-    """Ask for more memory than the process may have."""
+def ask_for_memory() -> None:
+    """Ask for more memory than the process may have, at once: so nobody else is left without any."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
-    held = []
-    while True:
-        held.append(bytearray(PIECE_BYTES))
+    bytearray(2 * ROOM_BYTES)
 
 
 def block_in_c() -> None:
@@ -64,7 +61,7 @@ def compute_in_c() -> None:
 DEEDS: Mapping[str, Callable[[], None]] = {
     "/abort": abort,
     "/segfault": segfault,
-    "/memory": fill_memory,
+    "/memory": ask_for_memory,
     "/hang": block_in_c,
     "/compute": compute_in_c,
 }

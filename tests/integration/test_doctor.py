@@ -34,7 +34,7 @@ from watchdog.service import LOCK
 from worker.presence import STANDING_TTL_S
 from worker.scheduler import RetryScheduler
 
-PARTS = ("matcher", "worker", "scheduler", "watchdog")
+PARTS = ("matcher", "worker", "timers", "scheduler", "watchdog")
 NOW = timedelta(0)
 
 
@@ -69,9 +69,9 @@ def show_matcher(client: RedisPort) -> None:
     Stream(client, KEYS, "m1").beat(datetime.now(UTC))
 
 
-def show_scheduler(client: RedisPort, ago: timedelta = NOW) -> None:
+def show_beat(client: RedisPort, part: str, ago: timedelta = NOW) -> None:
     with client.pipeline(transaction=True) as pipe:
-        Pulse(KEYS, "scheduler", "s1").beat(pipe, datetime.now(UTC) - ago)
+        Pulse(KEYS, part, "p1").beat(pipe, datetime.now(UTC) - ago)
         pipe.execute()
 
 
@@ -102,10 +102,11 @@ def test_that_nothing_runs_is_a_warning_that_says_how_to_start(settings: Setting
 
 def test_that_some_parts_run_and_others_do_not_is_a_failure(settings: Settings, client: RedisPort) -> None:
     show_matcher(client)
-    assert levels(settings) == [Level.OK, Level.FAIL, Level.FAIL, Level.FAIL]
-    show_scheduler(client)
+    assert levels(settings) == [Level.OK, *[Level.FAIL] * 4]
+    show_beat(client, "timers")
+    show_beat(client, "scheduler")
     show_watchdog(settings)
-    assert levels(settings) == [Level.OK, Level.FAIL, Level.OK, Level.OK]
+    assert levels(settings) == [Level.OK, Level.FAIL, *[Level.OK] * 3]
 
 
 def test_a_worker_is_known_until_it_ends_or_falls_silent(settings: Settings, client: RedisPort) -> None:
@@ -120,9 +121,10 @@ def test_a_worker_is_known_until_it_ends_or_falls_silent(settings: Settings, cli
 
 
 def test_what_was_left_behind_is_no_sign_of_life(settings: Settings, client: RedisPort) -> None:
-    show_scheduler(client, SILENT_AFTER + timedelta(seconds=1))
+    show_beat(client, "timers", SILENT_AFTER + timedelta(seconds=1))
+    show_beat(client, "scheduler", SILENT_AFTER + timedelta(seconds=1))
     show_watchdog(settings, timedelta(seconds=16))
-    assert levels(settings) == [Level.WARN] * 4
+    assert levels(settings) == [Level.WARN] * len(PARTS)
 
 
 def test_a_scheduler_is_known_until_it_ends(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from shared.beats import count_beating
 from shared.db.engine import open_database
 from shared.errors import ConfigError
 from shared.process import StopFlag
@@ -73,6 +74,7 @@ def test_a_bug_costs_a_pass_and_not_the_loop(keeper: Timekeeper) -> None:
     with capture_logs() as logs:
         timers.tick()
     assert [(line["event"], line["duty"]) for line in logs] == [
+        ("timers_pass_failed", "beat"),
         ("timers_pass_failed", "schedules"),
         ("timers_pass_failed", "reconcile"),
     ]
@@ -108,6 +110,22 @@ def test_an_outage_of_sql_does_not_end_it_and_it_ends_when_asked(keeper: Timekee
         thread.join(10)
     assert not thread.is_alive()
     away.dispose()
+
+
+def test_it_shows_that_it_lives_until_it_ends(keeper: Timekeeper) -> None:
+    backends = replace(keeper.backends, clock=SystemClock())
+    stop = StopFlag()
+    timers = Timers(Settings(_env_file=None, timers_interval_s=0.01), backends)
+    thread = threading.Thread(target=timers.run, args=(stop,), daemon=True)
+    thread.start()
+
+    def living() -> int:
+        return count_beating(backends.redis, backends.keys, "timers", backends.clock.now())
+
+    poll(lambda: living() == 1)
+    stop.raise_()
+    thread.join(10)
+    assert living() == 0
 
 
 def test_it_needs_both_addresses() -> None:
