@@ -16,17 +16,14 @@ from shared.db.endings import tell_of_ends
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.people import ADMIN_ROLES, Notice, insert_notices
+from shared.db.sheet import put
 from shared.db.sql import sql
-from shared.masking import mask_urls
 from shared.model.executed import DrivenRun, EndedRun
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, RunError
-from shared.model.sizes import cut_text
-from shared.rules.fingerprints import fingerprint, target_of
+from shared.rules.troubles import trouble_of
 
 RESOURCE: Final = "automation_run"
-ALERT_BYTES: Final = 1_000
-READ_BYTES: Final = 4 * ALERT_BYTES  # masked before it is cut, so that no cut bares a password
 
 
 class DeadLetterKind(StrEnum):
@@ -62,11 +59,29 @@ def record_dead_letters(
 
     The counter `Keys.dead_letter` is the caller's, after the commit. A second call tells of everything again.
     """
+    alerts = [_alert(letter) for letter in dead]
+    _mark_runs(conn, alerts)
     insert_logs(conn, (_log(letter, now) for letter in dead))
     insert_notices(conn, (_notice(letter) for letter in dead), now=now)
-    insert_alerts(conn, (_alert(letter) for letter in dead), now=now)
+    insert_alerts(conn, alerts, now=now)
     insert_audit(conn, (_audit(letter) for letter in dead), now=now)
     return tell_of_ends(conn, (letter.run for letter in dead), now=now)
+
+
+MARK_RUNS: Final = sql(
+    """
+    UPDATE automation_runs SET fingerprint = x.fingerprint FROM {rows}
+    WHERE automation_runs.id = x.id AND (automation_runs.status || '') = 'DEAD_LETTER'
+    """,
+    id="text",
+    fingerprint="text",
+)
+
+
+def _mark_runs(conn: Connection, alerts: Sequence[Alert]) -> None:
+    """Write on the runs which trouble they are cases of, so that they are found together."""
+    rows = [{"id": alert.run_id, "fingerprint": alert.fingerprint} for alert in alerts]
+    put(conn, MARK_RUNS, rows)
 
 
 def _log(letter: DeadLetter, now: datetime) -> RunLog:
@@ -95,18 +110,17 @@ def _notice(letter: DeadLetter) -> Notice:
 
 def _alert(letter: DeadLetter) -> Alert:
     """Tell of it to those who are told outside the inbox: grouped, later, by `timers.alerting`."""
-    run, code = letter.run, letter.error.code
-    said = mask_urls(cut_text(letter.error.message, READ_BYTES))
-    target = target_of(code, said, run.automation_id)
+    run = letter.run
+    trouble = trouble_of(letter.error.code, letter.error.message, run.automation_id)
     return Alert(
         workspace_id=run.workspace_id,
-        fingerprint=fingerprint(code, said, target),
+        fingerprint=trouble.fingerprint,
         automation_id=run.automation_id,
         run_id=run.run_id,
         title=_title(letter),
-        body=cut_text(said, ALERT_BYTES),
-        code=code,
-        target=target,
+        body=trouble.message,
+        code=trouble.code,
+        target=trouble.target,
     )
 
 

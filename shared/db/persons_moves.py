@@ -32,7 +32,7 @@ REPLAY_RUNS: Final = sql(
         SELECT r.id FROM automation_runs r JOIN {rows} ON r.id = x.id
         WHERE (r.status || '') IN ('FAILED', 'DEAD_LETTER') ORDER BY r.id {lock})
     UPDATE automation_runs SET status = 'PENDING', retry_count = 0, failures = 0, crash_count = 0,
-        next_attempt_at = NULL, enqueued_at = :now, ended_at = NULL, stop_reason = NULL
+        next_attempt_at = NULL, enqueued_at = :now, ended_at = NULL, stop_reason = NULL, fingerprint = NULL
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, automation_id, queue
     """,

@@ -123,6 +123,7 @@ RUNS: Final = Table(
     Column("enqueued_at", UtcDateTime, nullable=False),
     Column("next_attempt_at", UtcDateTime),
     Column("stop_reason", String(50)),
+    Column("fingerprint", String(64)),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
@@ -148,6 +149,14 @@ RUNS: Final = Table(
         "enqueued_at",
         postgresql_where=text("status = 'PENDING'"),
         sqlite_where=text("status = 'PENDING'"),
+    ),
+    Index(
+        "ix_runs_fingerprint",
+        "workspace_id",
+        "fingerprint",
+        "id",
+        postgresql_where=text("status = 'DEAD_LETTER'"),
+        sqlite_where=text("status = 'DEAD_LETTER'"),
     ),
 )
 
