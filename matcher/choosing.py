@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from matcher.index import Index
-from matcher.match import Match, Mismatch, match
+from matcher.match import Match, match
 from matcher.tally import Tally
 from shared.model.events import Event
+from shared.rules.triggering import Mismatch
 from shared.time.clock import epoch_ms
 
 LAST_DAY: Final = timedelta(days=1)

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from matcher.match import FED_BY, changed_properties, database_of
 from shared.model.automation import Automation
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
@@ -19,6 +18,7 @@ from shared.model.triggers import (
     WILDCARD,
     TriggerType,
 )
+from shared.rules.triggering import FED_BY, changed_properties, database_of
 
 Shelf = tuple[str, TriggerType, str, str]
 

@@ -14,6 +14,7 @@ from shared.errors import DefinitionError
 from shared.logs import get_logger
 from shared.model.automation import Automation, parse_definition
 from shared.model.statuses import AutomationStatus
+from shared.rules.triggering import is_delayed
 from shared.time.clock import Clock
 
 OVERLAP: Final = timedelta(seconds=60)
@@ -78,7 +79,7 @@ class IndexLoader:
             self._unreadable += 1
             log.error("definition_unreadable", automation_id=row.id, reason=str(error))
             return
-        if definition.execution_delay is not None:
+        if is_delayed(definition):
             log.warning("delayed_automation_left_out", automation_id=row.id)
             return
         current = definition.model_copy(update={"status": row.status})

@@ -15,7 +15,7 @@ from executors.classify import Classification
 from pipeline.failing import after_failure
 from pipeline.guards import guard
 from pipeline.plans import Plan, PlannedAction
-from pipeline.scope import gate_scope, template_scope
+from pipeline.scope import run_scope
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.errors import ActionError, RetryableError
 from shared.faults import FaultPoint, passed
@@ -34,6 +34,7 @@ from shared.model.runs import (
     Succeeded,
 )
 from shared.rules.conditions import explain_conditions
+from shared.rules.scopes import gate_scope
 
 LEAVES_SHOWN: Final = 10
 
@@ -171,7 +172,7 @@ def _perform(step: Step, stage: Stage, story: _Story) -> Record:
     if not step.action.config.is_local:
         stage.note(step.record(started_at, logs=lines))
         lines = ()
-    scope = template_scope(step.run, step.plan, step.event, story.outputs, started_at)
+    scope = run_scope(step.run, step.plan, step.event, story.outputs, started_at)
     performed = stage.perform(step, scope)
     now = stage.now()
     lines = (*lines, *performed.logs)

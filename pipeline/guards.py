@@ -6,6 +6,7 @@ from shared.model.events import Event
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, Failed, RunError, Succeeded
 from shared.model.statuses import AutomationStatus
+from shared.rules.guarding import is_own_event, is_too_deep, may_have_actions
 
 
 def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeeded | Failed | None:
@@ -16,13 +17,13 @@ def guard(run: ClaimedRun, plan: Plan, event: Event, depth_max: int) -> Succeede
         return _failed(run.stop_reason, "stopped before its next action")
     if plan.state.status is not AutomationStatus.ACTIVE and not run.finished and run.retry_count == 0:
         return Succeeded(SkipReason.INACTIVE, {})
-    if event.context is not None and event.context.automation_id == run.automation_id:
+    if is_own_event(event, run.automation_id):
         return Succeeded(SkipReason.SELF_TRIGGER, {})
-    if run.depth >= depth_max:
+    if is_too_deep(run.depth, depth_max):
         return Succeeded(SkipReason.DEPTH_LIMIT, {})
     if plan.fault is not None:
         return _failed(plan.fault_code, plan.fault)
-    if not 1 <= len(plan.actions) <= MAX_ACTIONS:
+    if not may_have_actions(len(plan.actions)):
         return _failed("ACTION_COUNT", f"{len(plan.actions)} actions; 1 to {MAX_ACTIONS} are allowed")
     return _changed_definition(run, plan)
 

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from executors.classify import TRANSIENT_ERRNOS, TRANSIENT_STATES
 from executors.send_webhook import sign
-from matcher.match import FED_BY
 from pipeline.guards import guard
 from pipeline.plans import Plan, PlannedAction
 from shared.db.automations import AutomationState
@@ -33,6 +32,7 @@ from shared.rules.liquid_filters import (
 )
 from shared.rules.operators import OPERATORS, Shape
 from shared.rules.rendering import prepare_config
+from shared.rules.triggering import FED_BY
 from tests.pages import names, page
 
 PAGE = page("automations.md")

@@ -6,11 +6,11 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from matcher.match import FED_BY
 from shared import dead_stream
 from shared.errors import BadEvent
 from shared.model import event_fields, events, json_limits
 from shared.model.triggers import TriggerType
+from shared.rules.triggering import FED_BY
 from tests.pages import DOCS, names, page
 
 PAGE = page("events.md")

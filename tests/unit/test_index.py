@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from matcher.choosing import choose
 from matcher.index import Index
-from matcher.match import FED_BY, Match, match
+from matcher.match import Match, match
 from matcher.tally import Tally
 from shared.keys import Keys
 from shared.model.automation import Automation
 from shared.model.events import Event
+from shared.rules.triggering import FED_BY
 from shared.time.clock import from_epoch_ms
 from tests.matching import BORN, make_automation, make_event
 

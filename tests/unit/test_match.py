@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matcher.match import FED_BY, Match, Mismatch, Skip, match
+from matcher.match import Match, Skip, match
 from shared.model.automation import Automation
 from shared.model.events import Event
 from shared.model.triggers import DATABASE_TRIGGERS, EVENTLESS_TRIGGERS, TriggerType
+from shared.rules.triggering import FED_BY, Mismatch
 from tests.matching import ON_ORDERS, make_automation, make_event
 
 PLAIN_TYPES = sorted({fed for types in FED_BY.values() for fed in types} - {TriggerType.PROPERTY_CHANGED})
