@@ -32,6 +32,7 @@ from shared.model.runs import NewRun
 from shared.model.sizes import cut_text
 from shared.model.subjects import project
 from shared.services.backends import Backends
+from shared.time.clock import from_epoch_ms
 
 ALONE_FROM: Final = 3
 DELIVERED_MAX: Final = 5
@@ -101,6 +102,7 @@ class Intake:
         written = self._write(Draft(changes, runs, doubted, messages), now)
         self._backlog.add(run.workspace_id for run in runs if run.id in written.new)
         settled = settle(runs, written, tally)
+        _note_waits(matches, runs, written, tally, self._backends.clock.now())
         self._hand_on(decoded, settled, tally, now)
         log.debug("entries_taken", entries=len(deliveries), runs=len(written.new))
 
@@ -152,6 +154,15 @@ class Intake:
             pipe.execute()
         passed(FaultPoint.ENQUEUE_AFTER)
         _log_losses(decoded, settled)
+
+
+def _note_waits(
+    matches: Sequence[Match], runs: Sequence[NewRun], written: Written, tally: Tally, now: datetime
+) -> None:
+    """Note for each new run, which stands where its match does, how long its event had been on the stream."""
+    for each, run in zip(matches, runs, strict=True):
+        if run.id in written.new:
+            tally.waited(now - from_epoch_ms(each.event.stamp[0]))
 
 
 def _entry_ids(decoded: Decoded) -> list[str]:

@@ -1,8 +1,10 @@
 """The counts of one set of entries, sent to Redis with its acknowledgement."""
 
 from collections import Counter
+from datetime import timedelta
 
 from shared.keys import Keys
+from shared.observations import Measure, Observations
 from shared.redis_port import PipelinePort
 
 
@@ -13,6 +15,7 @@ class Tally:
         """Start with nothing counted."""
         self._keys = keys
         self._counts: Counter[str] = Counter()
+        self._observed = Observations(keys)
 
     def matched(self, trigger_type: str) -> None:
         """Count a match."""
@@ -26,8 +29,13 @@ class Tally:
         """Count something that an operator may ask about."""
         self._counts[self._keys.count(name)] += times
 
+    def waited(self, span: timedelta) -> None:
+        """Note how long an event had been on the stream when its run was there."""
+        self._observed.add(Measure.EVENT_TO_RUN, span)
+
     def add_to(self, pipe: PipelinePort) -> None:
         """Send the counts as part of the caller's MULTI."""
         for key, count in self._counts.items():
             if count:
                 pipe.incrby(key, count)
+        self._observed.add_to(pipe)

@@ -16,8 +16,10 @@ from pipeline.recording import Written
 from pipeline.sent_marks import SentMarks
 from shared.db.outbox import OutboxEntry
 from shared.faults import FaultPoint, passed
+from shared.keys import DEAD_LETTERS, Keys
 from shared.logs import get_logger
-from shared.model.runs import DeadLettered, HandedBack, Retried
+from shared.model.runs import DeadLettered, Failed, HandedBack, Outcome, Retried, Succeeded
+from shared.observations import Measure, Observations
 from shared.redis_port import REDIS_ERRORS, PipelinePort
 
 log = get_logger("pipeline")
@@ -111,6 +113,7 @@ class AfterCommit:
                 pipe.xadd(parts.keys.stream, entry.fields)
             for key, amount in self._counts(batches).items():
                 pipe.incrby(key, amount)
+            _durations(batches, parts.keys).add_to(pipe)
             self._wake(pipe, batches)
             answers = pipe.execute(raise_on_error=False)
         if outbox:
@@ -141,4 +144,29 @@ class AfterCommit:
                 counts[keys.action(record.failed_type, "failed")] += 1
             if isinstance(record.outcome, DeadLettered):
                 counts[keys.dead_letter(record.run.workspace_id)] += 1
+                counts[keys.count(DEAD_LETTERS)] += 1
         return counts
+
+
+def _durations(batches: Sequence[Written], keys: Keys) -> Observations:
+    """Note how long each run that ended has taken since it was first claimed."""
+    observed = Observations(keys)
+    for record in (record for batch in batches for record in batch.records):
+        measure = _measure_of(record.outcome)
+        if measure is not None:
+            observed.add(measure, record.at - record.run.started_at)
+    return observed
+
+
+def _measure_of(outcome: Outcome | None) -> Measure | None:
+    match outcome:
+        case Succeeded(skipped=None):
+            return Measure.RUN_SUCCEEDED
+        case Succeeded():
+            return Measure.RUN_SKIPPED
+        case Failed():
+            return Measure.RUN_FAILED
+        case DeadLettered():
+            return Measure.RUN_DEAD_LETTER
+        case Retried() | HandedBack() | None:
+            return None

@@ -7,6 +7,7 @@ from shared.model.runs import QueueKind
 
 GROUP: Final = "automations-matcher"
 DEDUPE_TTL_S: Final = 600
+DEAD_LETTERS: Final = "dead_letters"  # the count of all of them, whatever their workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Keys:
     def count(self, name: str) -> str:
         """Name a counter of the engine's own health, such as `handles_bad` or `stream_gaps`."""
         return f"{self.prefix}automations:health:{name}"
+
+    def observed(self, measure: str) -> str:
+        """Name the hash that counts durations of one kind by their buckets."""
+        return f"{self.prefix}automations:observed:{measure}"
 
 
 def beats_key(keys: Keys, part: str) -> str:

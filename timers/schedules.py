@@ -31,6 +31,7 @@ from shared.logs import get_logger
 from shared.model.eventless import Start, make_run, schedule_event, slot_id
 from shared.model.runs import NewRun, RunSource, queue_for
 from shared.model.triggers import TriggerType
+from shared.observations import Measure, Observations
 from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends
 from shared.services.schedules import UNREADABLE, due_slots_of, missed_log
@@ -66,6 +67,7 @@ class Sweep:
         self._backends = backends
         self._catchup = catchup
         self._unreadable: frozenset[ScheduleRow] = frozenset()
+        self.lateness: Final = Observations(backends.keys)
 
     def pass_once(self) -> None:
         """Fire all that is due now. A second pass at the same instant finds nothing."""
@@ -100,6 +102,9 @@ class Sweep:
         passed(FaultPoint.TIMERS_AFTER_COMMIT)
         if swept.missed:
             log.warning("schedules_missed", count=swept.missed)
+        slots = {each.row.automation_id: each.turn.fires for each in turns}
+        for run in swept.runs:
+            self.lateness.add(Measure.SWEEP_LATENESS, at - (slots[run.automation_id] or at))
         if swept.runs:
             wake(self._backends, [WokenRun(run.id, run.automation_id, run.queue) for run in swept.runs], at)
             log.info("schedules_fired", count=len(swept.runs))

@@ -40,6 +40,7 @@ class Timers:
         self._interval_s = settings.timers_interval_s
         self._outages = Outages("timers")
         sweep = Sweep(backends, timedelta(seconds=settings.schedule_catchup_s))
+        self._lateness = sweep.lateness
         first = self._clock.monotonic()
         self._duties = (
             Duty("beat", BEAT_S, self._beat, first),
@@ -65,11 +66,13 @@ class Timers:
         """Show that this process lives; a Redis that is away does not hold up what needs rows alone."""
         with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
             self._pulse.beat(pipe, self._clock.now())
+            self._lateness.add_to(pipe)
             pipe.execute()
 
     def _leave(self) -> None:
         with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
             self._pulse.leave(pipe)
+            self._lateness.add_to(pipe)
             pipe.execute()
 
     def _is_done(self, duty: Duty) -> bool:

@@ -23,8 +23,10 @@ from shared.db.rescue import (
     rescue_runs,
 )
 from shared.faults import FaultPoint, passed
+from shared.keys import DEAD_LETTERS, Keys
 from shared.logs import get_logger
 from shared.model.runs import WORKER_CRASHED, LogLine, QueueKind, RunError
+from shared.observations import Measure, Observations
 from shared.settings import Settings
 from watchdog.parts import Parts
 
@@ -101,7 +103,17 @@ class Leases:
                     self._parts.queue.add_to(pipe, kind, ids, done.at)
             for workspace_id, count in Counter(run.workspace_id for run in done.buried).items():
                 pipe.incrby(self._parts.keys.dead_letter(workspace_id), count)
+            if done.buried:
+                pipe.incrby(self._parts.keys.count(DEAD_LETTERS), len(done.buried))
+                _durations(done, self._parts.keys).add_to(pipe)
             pipe.execute()
+
+
+def _durations(done: Reclaimed, keys: Keys) -> Observations:
+    observed = Observations(keys)
+    for run in done.buried:
+        observed.add(Measure.RUN_DEAD_LETTER, done.at - (run.started_at or done.at))
+    return observed
 
 
 def _facts(run: CrashedRun) -> dict[str, str | int]:

@@ -14,7 +14,8 @@ from rq.intermediate_queue import IntermediateQueue
 from shared.keys import Keys
 from shared.logs import get_logger
 from shared.model.runs import QueueKind
-from shared.queue import HandleQueue
+from shared.observations import Measure, Observations
+from shared.queue import Handle, HandleQueue
 from shared.redis_port import PipelinePort, RedisPort
 from shared.time.clock import Clock
 from worker.handles import HandleJob, read_handle
@@ -66,9 +67,15 @@ class HandleReader:
         """
         with self._client.pipeline(transaction=True) as pipe:
             self._remove(pipe, job)
-            if job.handle is not None and rest:
+            if job.handle is not None:
                 self._queue.put_back(pipe, job.handle.kind, rest, job.handle.at)
+                self._note_wait(pipe, job.handle, len(job.handle.run_ids) - len(rest))
             pipe.execute()
+
+    def _note_wait(self, pipe: PipelinePort, handle: Handle, runs: int) -> None:
+        observed = Observations(self._keys)
+        observed.add(Measure.QUEUE_WAIT, self._clock.now() - handle.at, runs)
+        observed.add_to(pipe)
 
     def drop(self, job: HandleJob) -> None:
         """Remove and count a handle that is none of ours."""
