@@ -8,18 +8,13 @@ from types import MappingProxyType
 from typing import Final
 
 from executors.contract import ActionResult, RunContext
-from executors.conversation import UPDATED, change, conversation_of, reference, said_before
+from executors.conversation import change, conversation_of, reference, said_before
 from shared.model.actions import Assign, Resolve, SetStatus, Snooze
 from shared.model.conversation_configs import ConversationStatus
 from shared.model.effects import UpdateSubject
 from shared.model.event_fields import format_instant
+from shared.model.subject_events import update_event
 
-EVENT_OF: Final = MappingProxyType(
-    {
-        ConversationStatus.RESOLVED: "conversation.resolved",
-        ConversationStatus.OPEN: "conversation.opened",
-    }
-)
 FIELD_OF: Final = MappingProxyType({"assignee_id": "assigneeId", "team_id": "teamId"})
 
 
@@ -53,4 +48,5 @@ def resolve(config: Resolve, run: RunContext) -> ActionResult:
 
 
 def _status(conversation_id: str, status: ConversationStatus) -> UpdateSubject:
-    return change(conversation_id, {"status": status.value}, EVENT_OF.get(status, UPDATED))
+    fields = {"status": status.value}
+    return change(conversation_id, fields, update_event("conversation", fields))

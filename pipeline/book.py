@@ -17,10 +17,10 @@ from shared.errors import BadEvent, FatalError
 from shared.model.events import Context, EventDraft, encode_fields
 from shared.model.messages import Message
 from shared.model.stamps import Stamp
-from shared.model.subjects import SubjectRow, SubjectWrite, data, local_stamp, merge
+from shared.model.subject_events import SOURCE
+from shared.model.subjects import SubjectRow, SubjectWrite, local_stamp, merge
 from shared.time.clock import epoch_ms
 
-SOURCE: Final = "knockon"
 REFERENCE_GONE: Final = "REFERENCE_GONE"
 EVENT_REFUSED: Final = "EVENT_REFUSED"
 
@@ -91,19 +91,6 @@ class Book:
     def tell(self, record: Record, telling: Telling) -> None:
         """Put an event into the outbox, one step deeper than the run's. Raises FatalError EVENT_REFUSED."""
         self.outbox.append(_entry(record, self.now, telling))
-
-
-def payload_of(row: SubjectRow) -> dict[str, Any]:
-    """Tell of a subject in the payload conventions of its type."""
-    match row.type:
-        case "record":
-            return {"recordId": row.id, "databaseId": row.database_id, "properties": data(row)}
-        case "page":
-            return {**data(row), "pageId": row.id}
-        case "conversation" | "contact":
-            return {row.type: {**data(row), "id": row.id}}
-        case _:
-            return {"subject": {"type": row.type, "id": row.id, "state": data(row)}}
 
 
 def _entry(record: Record, now: datetime, telling: Telling) -> OutboxEntry:

@@ -6,7 +6,7 @@ Hence exactly once.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pipeline.book import SOURCE, Book, SubjectKey, Telling, payload_of
+from pipeline.book import Book, SubjectKey, Telling
 from pipeline.talking import comment, say
 from pipeline.verdicts import Record
 from shared.db.people import Notice
@@ -24,6 +24,7 @@ from shared.model.effects import (
 )
 from shared.model.events import Event, event_from_json
 from shared.model.runs import ActionDone
+from shared.model.subject_events import SOURCE, payload_of
 from shared.model.subjects import DATABASE_FIELD, SubjectRow, changed_fields, data, is_stale
 
 ALREADY_EXISTS: Final = "ALREADY_EXISTS"

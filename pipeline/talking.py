@@ -7,12 +7,13 @@ on it when it comes back on the stream, and carries the stamp of that note, whic
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.book import Book, Telling, payload_of
+from pipeline.book import Book, Telling
 from pipeline.verdicts import Record
 from shared.db.comments import CommentRow
 from shared.ids import new_id
 from shared.model.effects import Comment, Say
 from shared.model.messages import Direction, Message, SenderType, message_payload
+from shared.model.subject_events import payload_of
 
 
 def say(effect: Say, record: Record, book: Book) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """An event that is not on the stream yet."""
+    """An event that is not on the stream yet. `written` is the stamp of a change that no run has made."""
 
     type: str
     workspace_id: str
@@ -56,11 +56,15 @@ class EventDraft:
     occurred_at: datetime | None = None
     context: Context | None = None
     source: str | None = None
+    written: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of the stream, checked. `sanitized`: some text in it had to be mended."""
+    """One entry of the stream, checked. `sanitized`: some text in it had to be mended.
+
+    `written` is the stamp of the change that it tells of, where a person made it and no run.
+    """
 
     entry_id: str
     type: str
@@ -71,6 +75,7 @@ class Event:
     context: Context | None
     source: str | None
     sanitized: bool
+    written: Stamp | None = None
 
     @property
     def stamp(self) -> Stamp:
@@ -80,7 +85,7 @@ class Event:
     @property
     def write_stamp(self) -> Stamp:
         """When what it tells of was written: the stamp it carries, else its own."""
-        carried = self.context.stamp if self.context else None
+        carried = self.context.stamp if self.context else self.written
         return carried or self.stamp
 
     @property
@@ -124,6 +129,7 @@ def decode_entry(entry_id: str, fields: Mapping[bytes, bytes]) -> Event:
     given_source = read_text(fields, "source", MAX_SOURCE)
     id_ = clean_text(given_id) if given_id else None
     source = clean_text(given_source) if given_source else None
+    context, written = _read_context(fields.get(b"context"))
     return Event(
         entry_id=entry_id,
         type=type_,
@@ -131,9 +137,10 @@ def decode_entry(entry_id: str, fields: Mapping[bytes, bytes]) -> Event:
         payload=payload.value,
         id=id_,
         occurred_at=read_occurred_at(fields, stamp),
-        context=_read_context(fields.get(b"context")),
+        context=context,
         source=source,
         sanitized=payload.sanitized or id_ != given_id or source != given_source,
+        written=written,
     )
 
 
@@ -145,7 +152,7 @@ def encode_fields(draft: EventDraft) -> dict[str, str]:
         "payload": _dump_payload(draft.payload),
         "id": draft.id or "",
         "occurredAt": format_instant(draft.occurred_at) if draft.occurred_at else "",
-        "context": orjson.dumps(_context_to_json(draft.context)).decode() if draft.context else "",
+        "context": _dump_context(_context_to_json(draft.context, draft.written)),
         "source": draft.source or "",
     }
     given = {name: value for name, value in fields.items() if value}
@@ -181,7 +188,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
         "payload": event.payload,
         "id": event.id,
         "occurredAt": format_instant(event.occurred_at),
-        "context": _context_to_json(event.context) if event.context else None,
+        "context": _context_to_json(event.context, event.written),
         "source": event.source,
         "sanitized": event.sanitized,
     }
@@ -189,7 +196,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 def event_from_json(envelope: Mapping[str, Any]) -> Event:
     """Read back what `event_to_json` wrote."""
-    context = envelope["context"]
+    context, written = _check_context(envelope["context"])
     return Event(
         entry_id=envelope["entryId"],
         type=envelope["type"],
@@ -197,9 +204,10 @@ def event_from_json(envelope: Mapping[str, Any]) -> Event:
         payload=envelope["payload"],
         id=envelope["id"],
         occurred_at=parse_instant(envelope["occurredAt"]),
-        context=None if context is None else _check_context(context),
+        context=context,
         source=envelope["source"],
         sanitized=envelope["sanitized"],
+        written=written,
     )
 
 
@@ -209,43 +217,58 @@ def _require_conversation(payload: Mapping[str, Any]) -> None:
         raise BadEvent("payload", "a message needs its conversation.id")
 
 
-def _read_context(raw: bytes | None) -> Context | None:
+def _read_context(raw: bytes | None) -> tuple[Context | None, Stamp | None]:
     if not raw:
-        return None
+        return None, None
     context = read_object("context", raw)
     if context.sanitized:
         raise BadEvent("context", "holds text that cannot be stored")
     return _check_context(context.value)
 
 
-def _check_context(found: Mapping[str, Any]) -> Context:
+def _check_context(found: Mapping[str, Any] | None) -> tuple[Context | None, Stamp | None]:
+    """Give the context of a run, or else the stamp alone of a change that no run has made."""
+    if found is None:
+        return None, None
     if unknown := found.keys() - _CONTEXT_KEYS:
         raise BadEvent("context", f"has unknown keys: {', '.join(sorted(unknown))[:100]}")
+    stamp = _check_stamp(found.get("stamp"))
+    if stamp is not None and found.keys() == {"stamp"}:
+        return None, stamp
     for name in _CONTEXT_IDS:
         if not _is_id(found.get(name)):
             raise BadEvent("context", f"{name} must be a text of 1 to {MAX_ID} printable characters")
     depth = found.get("depth")
     if type(depth) is not int or not 0 <= depth <= MAX_CONTEXT_DEPTH:
         raise BadEvent("context", f"depth must be an integer from 0 to {MAX_CONTEXT_DEPTH}")
+    return Context(found["automationId"], found["runId"], found["rootRunId"], depth, stamp), None
+
+
+def _check_stamp(found: object) -> Stamp | None:
     try:
-        stamp = None if found.get("stamp") is None else parse_stamp(str(found["stamp"]))
+        return None if found is None else parse_stamp(str(found))
     except ValueError as error:
         raise BadEvent("context", f"stamp {error}") from error
-    return Context(found["automationId"], found["runId"], found["rootRunId"], depth, stamp)
 
 
 def _is_id(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable()
 
 
-def _context_to_json(context: Context) -> dict[str, Any]:
-    written: dict[str, Any] = {
+def _context_to_json(context: Context | None, written: Stamp | None) -> dict[str, Any] | None:
+    if context is None:
+        return None if written is None else {"stamp": format_stamp(written)}
+    known: dict[str, Any] = {
         "automationId": context.automation_id,
         "runId": context.run_id,
         "rootRunId": context.root_run_id,
         "depth": context.depth,
     }
-    return written if context.stamp is None else {**written, "stamp": format_stamp(context.stamp)}
+    return known if context.stamp is None else {**known, "stamp": format_stamp(context.stamp)}
+
+
+def _dump_context(context: Mapping[str, Any] | None) -> str:
+    return orjson.dumps(context).decode() if context else ""
 
 
 def _dump_payload(payload: Mapping[str, Any]) -> str:

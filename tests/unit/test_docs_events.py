@@ -25,6 +25,7 @@ GOOD = [
     {**EVENT, "id": "x" * 200, "source": "y" * 100, "workspaceId": "w" * 100},
     {**EVENT, "occurredAt": "2026-03-01T09:30:00.123456789+02:00"},
     {**EVENT, "context": {**CONTEXT, "stamp": "1700000000000-0"}},
+    {**EVENT, "context": {"stamp": "1700000000000-0"}},
     {**EVENT, "another": "field"},
     {**MESSAGE, "payload": {"conversation": {"id": 7}}},
 ]
@@ -44,6 +45,7 @@ BAD = [
     {**EVENT, "context": {**CONTEXT, "depth": 1001}},
     {**EVENT, "context": {**CONTEXT, "more": 1}},
     {**EVENT, "context": {**CONTEXT, "stamp": "soon"}},
+    {**EVENT, "context": {"stamp": "1700000000000-0", "depth": 0}},
     {**MESSAGE, "payload": {"conversation": {}}},
     {**MESSAGE, "payload": {"conversation": {"id": ""}}},
     {**MESSAGE, "payload": {}},

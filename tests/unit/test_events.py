@@ -263,6 +263,14 @@ def test_a_context_out_of_shape_is_refused(change: dict[str, Any]) -> None:
     assert refusal(context=json.dumps({**CONTEXT, **change})).field == "context"
 
 
+def test_a_change_that_no_run_has_made_carries_its_stamp_alone() -> None:
+    event = decode(context='{"stamp": "7-8"}')
+    assert (event.context, event.depth, event.write_stamp, event.stamp[1]) == (None, 0, (7, 8), 3)
+    assert event_from_json(event_to_json(event)) == event
+    for context in ('{"stamp": "7-8", "depth": 0}', '{"stamp": null}', '{"stamp": "soon"}', "{}"):
+        assert refusal(context=context).field == "context"
+
+
 @pytest.mark.parametrize("missing", CONTEXT)
 def test_a_context_is_whole(missing: str) -> None:
     assert refusal(context=json.dumps({k: v for k, v in CONTEXT.items() if k != missing})).field == "context"
@@ -320,6 +328,7 @@ DRAFT = st.builds(
     context=st.none()
     | st.builds(Context, NAME, NAME, NAME, depth=st.integers(0, 1000), stamp=st.none() | STAMP),
     source=st.none() | NAME,
+    written=st.none(),
 )
 
 
