@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.plans import Plan
-from shared.model.events import Event
+from shared.model.events import Event, flatten
 from shared.model.runs import ClaimedRun
 from shared.rules.scopes import Surroundings, template_scope
 
@@ -21,4 +21,4 @@ def run_scope(
         automation_name=plan.name,
         workspace_id=run.workspace_id,
     )
-    return template_scope(event, around, outputs, now)
+    return template_scope(flatten(event), around, outputs, now)

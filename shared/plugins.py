@@ -88,10 +88,12 @@ def read_plugins(entries: Iterable[EntryPoint], taken: Collection[str]) -> Plugi
     return Plugins(MappingProxyType(found), tuple(broken))
 
 
-def validate_config(model: type[ActionConfig], given: object) -> ActionConfig:
+def validate_config(
+    model: type[ActionConfig], given: object, context: Mapping[str, bool] | None = None
+) -> ActionConfig:
     """Check a config by its model. Raises ValidationError, or ValueError where the check itself is broken."""
     try:
-        return model.model_validate(given)
+        return model.model_validate(given, context=context)
     except ValidationError:
         raise
     except Exception as error:

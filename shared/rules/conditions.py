@@ -82,8 +82,16 @@ def explain_conditions(tree: Mapping[str, object] | None, data: Mapping[str, obj
 
     Raises DefinitionError with every fault of the tree.
     """
+    return compile_explanation(tree)(data)
+
+
+def compile_explanation(
+    tree: Mapping[str, object] | None,
+) -> Callable[[Mapping[str, object]], list[LeafVerdict]]:
+    """Read a tree once, to judge its leaves over many events; raises as `explain_conditions` does."""
     _refuse_faults(tree)
-    return [] if tree is None else [_judge(leaf, data) for leaf in _leaves(tree, ROOT)]
+    leaves = () if tree is None else tuple(_leaves(tree, ROOT))
+    return lambda data: [_judge(leaf, data) for leaf in leaves]
 
 
 def _refuse_faults(tree: object) -> None:

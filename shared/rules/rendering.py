@@ -98,20 +98,28 @@ class ConfigTemplate(Generic[ConfigT]):
         """
         if not self.texts and not self.documents and not self.pages:
             return RenderedConfig(self.config, ())
+        filled, missing = self.fill(scope)
+        try:
+            checked = type(self.config).model_validate(filled, context=RENDERED)
+        except ValidationError as error:
+            raise FatalError(CONFIG_INVALID, tell_faults(error)) from error
+        return RenderedConfig(checked, missing)
+
+    def fill(self, scope: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+        """Render the texts, and leave the outcome unchecked: give the tree, and the paths the scope lacks.
+
+        Raises FatalError TEMPLATE_ERROR.
+        """
         missing: dict[str, None] = {}
         tree = _Tree(scope, missing)
-        rendered = dict(self.given)
+        filled = dict(self.given)
         for key in self.texts:
-            rendered[key] = tree.render(self.given[key], 0)
+            filled[key] = tree.render(self.given[key], 0)
         for key in self.documents:
-            rendered[key] = tree.note(render_json_text(str(self.given[key]), scope))
+            filled[key] = tree.note(render_json_text(str(self.given[key]), scope))
         for key in self.pages:
-            rendered[key] = tree.note(render_html_text(str(self.given[key]), scope))
-        try:
-            checked = type(self.config).model_validate(rendered, context=RENDERED)
-        except ValidationError as error:
-            raise FatalError(CONFIG_INVALID, _told(error)) from error
-        return RenderedConfig(checked, tuple(missing))
+            filled[key] = tree.note(render_html_text(str(self.given[key]), scope))
+        return filled, tuple(missing)
 
 
 def prepare_config(config: ConfigT) -> ConfigTemplate[ConfigT]:
@@ -174,7 +182,7 @@ class _Tree:
         return rendered.value
 
 
-def _told(error: ValidationError) -> str:
+def tell_faults(error: ValidationError) -> str:
     """Name the places and what is wrong there, and never the values, which may be secret."""
     faults = error.errors(include_url=False, include_input=False)[:_FAULTS_TOLD]
     return "; ".join(f"{_path(fault['loc'])}: {words_for(fault)}" for fault in faults)

@@ -25,11 +25,11 @@ def gate_scope(event: Event, now: datetime) -> dict[str, Any]:
 
 
 def template_scope(
-    event: Event, around: Surroundings, outputs: Mapping[int, Mapping[str, Any]], now: datetime
+    flat: Mapping[str, Any], around: Surroundings, outputs: Mapping[int, Mapping[str, Any]], now: datetime
 ) -> dict[str, Any]:
-    """Give what templates see; a subject and secrets are added by the caller."""
+    """Give what templates see of a flattened event; a subject and secrets are added by the caller."""
     return {
-        **flatten(event),
+        **flat,
         "run": {"id": around.run_id, "attempt": around.attempt},
         "automation": {"id": around.automation_id, "name": around.automation_name},
         "workspace": {"id": around.workspace_id},
