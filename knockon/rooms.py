@@ -26,6 +26,7 @@ class Room(StrEnum):
     SCHEDULER = "scheduler"
     TIMERS = "timers"
     WATCHDOG = "watchdog"
+    API = "api"
 
 
 SERVES: Final[Mapping[Room, tuple[str, str]]] = MappingProxyType(
@@ -35,6 +36,7 @@ SERVES: Final[Mapping[Room, tuple[str, str]]] = MappingProxyType(
         Room.SCHEDULER: ("worker.service", "serve_scheduler"),
         Room.TIMERS: ("timers.service", "serve"),
         Room.WATCHDOG: ("watchdog.service", "serve"),
+        Room.API: ("api.service", "serve"),
     }
 )
 

@@ -157,6 +157,9 @@ class Settings(BaseSettings):
     ai_api_key: SecretStr | None = None
     ai_model: str | None = None
 
+    api_host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    api_port: int = Field(default=8420, ge=0, le=65_535)
+
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.AUTO
 

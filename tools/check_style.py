@@ -39,6 +39,7 @@ CATCHES_ALL: Final = {
     "pipeline/perform.py": "around one action",
     "pipeline/crew.py": "the loop of a run's thread",
     "pipeline/rounds.py": "the loop of runs that are driven as a set",
+    "api/requests.py": "the API's error handler",
     "matcher/service.py": "the process's loop",
     "timers/alerting.py": "the loop that tells people",
     "timers/service.py": "the process's loop",

@@ -22,10 +22,12 @@ def upgrade() -> None:
     """Create the tables and columns."""
     _fingerprints()
     _bulk_operations()
+    _idempotency_keys()
 
 
 def downgrade() -> None:
     """Drop them, and everything in them."""
+    op.drop_table("idempotency_keys")
     op.drop_table("bulk_operations")
     op.drop_index("ix_runs_fingerprint", "automation_runs")
     op.drop_column("automation_runs", "fingerprint")
@@ -99,3 +101,21 @@ def _bulk_operations() -> None:
         postgresql_where=sa.text("status IN ('CONFIRMED', 'RUNNING')"),
         sqlite_where=sa.text("status IN ('CONFIRMED', 'RUNNING')"),
     )
+
+
+def _idempotency_keys() -> None:
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("workspace_id", sa.String(length=100), nullable=False),
+        sa.Column("key", sa.String(length=255), nullable=False),
+        sa.Column("fingerprint", sa.String(length=64), nullable=False),
+        sa.Column("owner", sa.String(length=36), nullable=False),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("held_until", UtcDateTime(), nullable=False),
+        sa.Column("effected_at", UtcDateTime(), nullable=True),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("headers", JsonColumn, nullable=True),
+        sa.Column("body", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("workspace_id", "key"),
+    )
+    op.create_index("ix_idempotency_created", "idempotency_keys", ["created_at"], unique=False)

@@ -58,3 +58,54 @@ def revoke_api_key(conn: Connection, workspace_id: str, key_id: str, *, now: dat
     """End a key; False when the workspace has none with this id. A second call changes nothing."""
     values = {"id": key_id, "workspace_id": workspace_id, "now": write_instant(now)}
     return REVOKE_KEY.run(conn, values).rowcount == 1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """A key as whoever was shown it finds it."""
+
+    id: str
+    workspace_id: str
+    name: str
+    last4: str
+    scopes: tuple[str, ...]
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+FIND_KEY: Final = sql(
+    """
+    SELECT r.id, r.workspace_id, r.name, r.last4, r.scopes, r.last_used_at, r.revoked_at FROM api_keys r
+    WHERE r.key_hash = :key_hash
+    """
+)
+
+
+def find_api_key(conn: Connection, key_hash: str) -> FoundKey | None:
+    """Give the key with this hash, of whatever workspace, revoked or not."""
+    row = FIND_KEY.run(conn, {"key_hash": key_hash}).first()
+    if row is None:
+        return None
+    return FoundKey(
+        id=row.id,
+        workspace_id=row.workspace_id,
+        name=row.name,
+        last4=row.last4,
+        scopes=tuple(read_json(row.scopes)),
+        last_used_at=read_instant(row.last_used_at),
+        revoked_at=read_instant(row.revoked_at),
+    )
+
+
+NOTE_USE: Final = sql(
+    """
+    UPDATE api_keys SET last_used_at = :now
+    WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before)
+    """
+)
+
+
+def note_use(conn: Connection, key_id: str, *, before: datetime, now: datetime) -> bool:
+    """Note that a key was used, unless that was noted after `before`."""
+    values = {"id": key_id, "before": write_instant(before), "now": write_instant(now)}
+    return NOTE_USE.run(conn, values).rowcount == 1

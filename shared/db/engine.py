@@ -29,9 +29,10 @@ _AWAY_CLASSES: Final = ("08", "53")  # connection exception, insufficient resour
 class Database:
     """One pool of connections. Safe to share between threads."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Wrap an engine made by `open_database`."""
+    def __init__(self, engine: Engine, last: Callable[[Connection], None] | None = None) -> None:
+        """Wrap an engine made by `open_database`; `last` ends each transaction that may write."""
         self._engine = engine
+        self._last = last
 
     @property
     def dialect(self) -> str:
@@ -43,6 +44,12 @@ class Database:
         """Open a transaction that may write; it commits at the end of the block, rolls back on an error."""
         with self._engine.begin() as conn:
             yield conn
+            if self._last is not None:
+                self._last(conn)
+
+    def ending_with(self, last: Callable[[Connection], None]) -> "Database":
+        """Give the same database, each of whose writing transactions ends with `last`, or with its error."""
+        return Database(self._engine, last)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -1,0 +1,68 @@
+"""The application: resources behind what every request passes.
+
+From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key (`auth`),
+the body (`bodies`), repeats (`idempotency`), then the route.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from anyio import to_thread
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from api import probes
+from api.auth import Guarding
+from api.bodies import Bodies
+from api.errors import Answer, answer_for, failure
+from api.idempotency import Repeating
+from api.methods import Methods
+from api.requests import Answering
+from shared.services.backends import Backends
+from shared.settings import Settings
+
+THREADS: Final = 30
+TITLE: Final = "Knockon"
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (probes.router,)
+
+
+def make_app(settings: Settings, backends: Backends) -> FastAPI:
+    """Put the application together. Whoever opened the servers closes them after it."""
+    app = FastAPI(
+        title=TITLE,
+        summary="Domain events in, automations that run with full account of every step.",
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        middleware=[
+            Middleware(Answering, clock=backends.clock),
+            Middleware(Methods),
+            Middleware(Guarding, backends=backends),
+            Middleware(Bodies),
+            Middleware(Repeating, settings=settings, backends=backends),
+        ],
+        exception_handlers={HTTPException: _render, RequestValidationError: _render},
+    )
+    app.state.settings = settings
+    app.state.backends = backends
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    """Have as many threads for routes as there are connections for them."""
+    to_thread.current_default_thread_limiter().total_tokens = THREADS
+    yield
+
+
+async def _render(_request: Request, error: Exception) -> Any:
+    answer: Answer = answer_for(error) or failure()
+    return answer.response()

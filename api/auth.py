@@ -1,0 +1,84 @@
+"""Who asks: the key of a request, looked up anew each time, so that a revoked one is worthless at once.
+
+A route names what its key must be allowed to do:
+
+    Reader = Annotated[Caller, needs(Scope.RUNS_READ)]
+
+    @router.get("/v1/things")
+    def list_things(caller: Reader, backends: Served) -> ...:
+
+The caller has the workspace of the key. Whatever is looked up for it is looked up in that workspace.
+"""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer, SecurityScopes
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Connection
+
+from api.errors import Refused
+from shared.services.authentication import KnownKey, recognize
+from shared.services.backends import Backends, Caller
+from shared.services.workspaces import Scope
+
+GUARDED: Final = ("/v1/", "/v2/")
+KEY_CHARS_MAX: Final = 200
+
+_BEARER: Final = HTTPBearer(
+    scheme_name="key",
+    description="A key of the workspace, as `knockon keys create` makes one.",
+    auto_error=False,
+)
+
+
+class Guarding:
+    """Lets a request to a guarded path pass only with a key, which it puts into the request's state."""
+
+    def __init__(self, app: ASGIApp, backends: Backends) -> None:
+        """Guard `app`."""
+        self._app = app
+        self._backends = backends
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        """Look the key up before anything else of the request is read. Raises Refused, 401."""
+        if scope["type"] == "http" and scope["path"].startswith(GUARDED):
+            text = _key_text(Headers(scope=scope))
+            found = await run_in_threadpool(recognize, self._backends.database, self._backends.clock, text)
+            if found is None:
+                raise _unknown("the key is none that can be used")
+            scope.setdefault("state", {})["key"] = found
+        await self._app(scope, receive, send)
+
+
+async def caller_of(
+    request: Request, wanted: SecurityScopes, _declared: Annotated[Any, Depends(_BEARER)]
+) -> Caller:
+    """Give who asks, if the key may do what is wanted. Raises Refused, 403."""
+    key: KnownKey = request.state.key
+    missing = [scope for scope in wanted.scopes if scope not in key.scopes]
+    if missing:
+        raise Refused(403, f"the key lacks the scope {', '.join(missing)}", scopes=missing)
+    return key.caller
+
+
+def needs(scope: Scope) -> Any:
+    """Make the dependency that gives the Caller of a key which has this scope."""
+    return Security(caller_of, scopes=[scope.value])
+
+
+def _key_text(headers: Headers) -> str:
+    scheme, _, text = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise _unknown("send a key: Authorization: Bearer kn_live_...")
+    if len(text) > KEY_CHARS_MAX:
+        raise _unknown("the key is none that can be used")
+    return text.strip()
+
+
+def _unknown(message: str) -> Refused:
+    refused = Refused(401, message)
+    refused.headers["WWW-Authenticate"] = "Bearer"
+    return refused
