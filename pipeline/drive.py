@@ -33,7 +33,7 @@ from shared.model.runs import (
     RunError,
     Succeeded,
 )
-from shared.rules.conditions import explain_conditions
+from shared.rules.conditions import compile_blame
 from shared.rules.scopes import gate_scope
 
 LEAVES_SHOWN: Final = 10
@@ -232,7 +232,7 @@ def _why(plan: Plan, event: Event, stopped: Outcome, now: datetime) -> Mapping[s
         or not plan.conditions
     ):
         return None
-    verdicts = explain_conditions(dict(plan.conditions), gate_scope(event, now))
+    blamed = compile_blame(plan.conditions)(gate_scope(event, now))
     said = [
         {
             "path": leaf.path,
@@ -242,10 +242,9 @@ def _why(plan: Plan, event: Event, stopped: Outcome, now: datetime) -> Mapping[s
             "found": leaf.found,
             "reason": leaf.reason,
         }
-        for leaf in verdicts
-        if not leaf.passed
+        for leaf in blamed[:LEAVES_SHOWN]
     ]
-    return {"failed": said[:LEAVES_SHOWN]}
+    return {"failed": said}
 
 
 def _outputs(outputs: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ them. A compiled tree never raises, whatever the event holds. The rules:
   so; a null that is present is null.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from shared.errors import DefinitionError, FatalError, Fault
@@ -82,16 +82,27 @@ def explain_conditions(tree: Mapping[str, object] | None, data: Mapping[str, obj
 
     Raises DefinitionError with every fault of the tree.
     """
-    return compile_explanation(tree)(data)
+    _refuse_faults(tree)
+    return [] if tree is None else [_judge(leaf, data) for leaf in _leaves(tree, ROOT)]
 
 
-def compile_explanation(
+def compile_blame(
     tree: Mapping[str, object] | None,
 ) -> Callable[[Mapping[str, object]], list[LeafVerdict]]:
-    """Read a tree once, to judge its leaves over many events; raises as `explain_conditions` does."""
+    """Read a tree once; the outcome names the leaves because of which it does not hold, none if it does.
+
+    Under `not` it is a leaf that passed. Raises DefinitionError with every fault of the tree.
+    """
     _refuse_faults(tree)
-    leaves = () if tree is None else tuple(_leaves(tree, ROOT))
-    return lambda data: [_judge(leaf, data) for leaf in leaves]
+    if tree is None:
+        return lambda data: []
+    weigh = _compile_weighing(tree, ROOT)
+
+    def blame(data: Mapping[str, object]) -> list[LeafVerdict]:
+        weighed = weigh(data)
+        return [] if weighed.holds else list(map(_blamed, weighed.leaves))
+
+    return blame
 
 
 def _refuse_faults(tree: object) -> None:
@@ -127,6 +138,43 @@ def _compile(node: Mapping[str, object], path: str) -> Predicate:
             return lambda data: not parts[0](data)
     leaf = _read_leaf(node, path)
     return lambda data: _passes(leaf, data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """Whether a node holds, and the leaves that make it so."""
+
+    holds: bool
+    leaves: tuple[LeafVerdict, ...]
+
+
+def _compile_weighing(node: Mapping[str, object], path: str) -> Callable[[Mapping[str, object]], _Weighed]:
+    group, below = _below(node, path)
+    parts = tuple(_compile_weighing(each, place) for each, place in below)
+    if group == "not":
+        return lambda data: _turned(parts[0](data))
+    if group:
+        decide = all if group == "all" else any
+        return lambda data: _grouped([part(data) for part in parts], decide)
+    leaf = _read_leaf(node, path)
+    return lambda data: _alone(_judge(leaf, data))
+
+
+def _alone(verdict: LeafVerdict) -> _Weighed:
+    return _Weighed(verdict.passed, (verdict,))
+
+
+def _turned(weighed: _Weighed) -> _Weighed:
+    return _Weighed(not weighed.holds, weighed.leaves)
+
+
+def _grouped(parts: list[_Weighed], decide: Callable[[Iterable[object]], bool]) -> _Weighed:
+    holds = decide(part.holds for part in parts)
+    return _Weighed(holds, tuple(leaf for part in parts if part.holds is holds for leaf in part.leaves))
+
+
+def _blamed(leaf: LeafVerdict) -> LeafVerdict:
+    return replace(leaf, reason=f"{leaf.field} meets {leaf.op}, under not") if leaf.passed else leaf
 
 
 def _leaves(node: Mapping[str, object], path: str) -> Iterator[_Leaf]:

@@ -15,7 +15,7 @@ from shared.model.automation import MAX_ACTIONS, Automation
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import DATABASE_TRIGGERS, TriggerType
-from shared.rules.conditions import LeafVerdict, compile_conditions, compile_explanation
+from shared.rules.conditions import LeafVerdict, compile_blame, explain_conditions
 from shared.rules.guarding import is_own_event, is_too_deep, may_have_actions
 from shared.rules.scopes import gate_scope
 from shared.rules.triggering import (
@@ -96,10 +96,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Every check in order, and every leaf of the conditions."""
+    """Every check in order, every leaf of the conditions, and those that are to blame for what they say."""
 
     checks: tuple[Check, ...]
-    leaves: tuple[LeafVerdict, ...]
+    leaves: tuple[LeafVerdict, ...] = ()
+    blamed: tuple[LeafVerdict, ...] = ()
 
     @property
     def stopped_by(self) -> Check | None:
@@ -113,28 +114,28 @@ class Examiner:
     def __init__(self, automation: Automation) -> None:
         """Compile its conditions. Raises DefinitionError for conditions that cannot be."""
         self._automation = automation
-        self._holds = compile_conditions(automation.definition.conditions)
-        self._judge = compile_explanation(automation.definition.conditions)
+        self._blame = compile_blame(automation.definition.conditions)
 
     def examine(self, event: Event, known: Known) -> Examination:
         """Ask every check and every leaf, also those that the verdict does not need."""
-        return Examination(tuple(self._checks(event, known)), self.leaves(event, known.at))
+        leaves = explain_conditions(self._automation.definition.conditions, gate_scope(event, known.at))
+        return Examination(tuple(self._checks(event, known)), tuple(leaves), self.blamed(event, known.at))
 
     def first_no(self, event: Event, known: Known) -> Check | None:
         """Give the first check that says no, and ask no other after it; None if there is none."""
         return next((check for check in self._checks(event, known) if not check.passed), None)
 
-    def leaves(self, event: Event, at: datetime) -> tuple[LeafVerdict, ...]:
-        """Judge every leaf of the conditions."""
-        return tuple(self._judge(gate_scope(event, at)))
+    def blamed(self, event: Event, at: datetime) -> tuple[LeafVerdict, ...]:
+        """Name the leaves because of which the conditions do not hold; none if they do."""
+        return tuple(self._blame(gate_scope(event, at)))
 
     def _checks(self, event: Event, known: Known) -> Iterator[Check]:
         yield Check(CheckName.DEFINITION, "readable", "readable")
         for name, ask in _ASK.items():
             wanted, found, reason = ask(event, self._automation, known)
             yield Check(name, wanted, found, reason)
-        passed = self._holds(gate_scope(event, known.at))
-        found, reason = ("hold", "") if passed else ("do not hold", "the conditions do not hold")
+        blamed = self.blamed(event, known.at)
+        found, reason = ("do not hold", "the conditions do not hold") if blamed else ("hold", "")
         yield Check(CheckName.CONDITIONS, "hold", found, reason)
 
 
@@ -145,7 +146,7 @@ def examine(event: Event, automation: Automation, known: Known) -> Examination:
 
 def unreadable(reason: str) -> Examination:
     """Say that nothing can be asked, because the stored definition cannot be read."""
-    return Examination((Check(CheckName.DEFINITION, "readable", "unreadable", reason),), ())
+    return Examination((Check(CheckName.DEFINITION, "readable", "unreadable", reason),))
 
 
 _Answer = tuple[Any, Any, str]
