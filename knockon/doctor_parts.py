@@ -11,14 +11,13 @@ from knockon.rooms import Room
 from knockon.servers import database_url, redis_url
 from shared.beats import SILENT_AFTER, count_beating
 from shared.db.engine import open_database
-from shared.db.locks import is_lock_held
+from shared.db.locks import WATCHDOG, is_lock_held
 from shared.errors import ConfigError
 from shared.keys import Keys
+from shared.presence import count_workers
 from shared.redis_port import REDIS_ERRORS, open_redis
 from shared.settings import Settings
 from shared.time.clock import SystemClock
-from watchdog.service import LOCK
-from worker.presence import count_workers
 
 
 def examine_parts(settings: Settings, away: Container[str]) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def _in_sql(settings: Settings) -> dict[Room, int]:
     database = open_database(database_url(settings), pool_size=1)
     try:
         with database.read() as conn:
-            return {Room.WATCHDOG: int(is_lock_held(conn, LOCK, now=SystemClock().now()))}
+            return {Room.WATCHDOG: int(is_lock_held(conn, WATCHDOG, now=SystemClock().now()))}
     except SQLAlchemyError:
         return {}
     finally:

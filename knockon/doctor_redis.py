@@ -13,6 +13,7 @@ from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
 from shared.masking import mask_urls
 from shared.model.runs import QueueKind
+from shared.presence import SUSPENDED
 from shared.queue import HandleQueue
 from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
 from shared.settings import Settings
@@ -21,7 +22,6 @@ from shared.time.clock import SystemClock
 OLDEST_REDIS: Final = (6, 2)
 LONG_WAIT: Final = timedelta(seconds=60)
 LONG_LAG: Final = 10_000
-SUSPENDED: Final = "rq:suspended"
 NO_WRITES: Final = "MISCONF"
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from shared.db.locks import drop_lock, take_lock
+from shared.db.locks import WATCHDOG, drop_lock, take_lock
 from shared.db.server_clock import SKEW_MAX, clock_skew
 from shared.duties import Duty, Outages
 from shared.logs import get_logger
@@ -25,7 +25,6 @@ from watchdog.relay import forget_sent, relay_outbox
 from watchdog.retention import TURN_EVERY_S, Pruner
 from watchdog.trim import trim_stream
 
-LOCK: Final = "watchdog"
 TICK_S: Final = 1.0
 ELECTION_S: Final = 5.0
 HELD_PERIODS: Final = 3
@@ -96,7 +95,9 @@ class Watchdog:
         hold = timedelta(seconds=period_s * HELD_PERIODS)
         now = self._parts.clock.now()
         owner = self._parts.owner
-        return self._parts.database.transact(lambda conn: take_lock(conn, LOCK, owner, now=now, hold=hold))
+        return self._parts.database.transact(
+            lambda conn: take_lock(conn, WATCHDOG, owner, now=now, hold=hold)
+        )
 
     def _warn_of_skew(self) -> None:
         with self._parts.database.read() as conn:
@@ -108,7 +109,7 @@ class Watchdog:
     def _resign(self) -> None:
         """Let another one take over at once, rather than when the lock has run out."""
         try:
-            self._parts.database.transact(lambda conn: drop_lock(conn, LOCK, self._parts.owner))
+            self._parts.database.transact(lambda conn: drop_lock(conn, WATCHDOG, self._parts.owner))
         except SQLAlchemyError as error:
             log.warning("lock_not_given_up", error=error)
 

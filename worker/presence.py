@@ -16,10 +16,10 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 from typing_extensions import override
 
-from shared.beats import SILENT_AFTER
 from shared.keys import Keys
 from shared.logs import get_logger
 from shared.model.runs import QueueKind
+from shared.presence import STANDING_TTL_S
 from shared.process import StopFlag
 from shared.redis_port import REDIS_ERRORS, RedisPort
 from shared.time.clock import Clock
@@ -27,7 +27,6 @@ from worker.handles import HandleJob
 from worker.pace import Every
 
 HEARTBEAT_S: Final = 10.0
-STANDING_TTL_S: Final = 60
 
 log: Final = get_logger("worker")
 
@@ -40,18 +39,6 @@ class Link:
     keys: Keys
     clock: Clock
     name: str
-
-
-def count_workers(client: RedisPort, keys: Keys) -> int:
-    """Count the workers of this deployment that have beaten lately."""
-    by_queue = worker_registration.WORKERS_BY_QUEUE_KEY % keys.queue(QueueKind.MAIN)
-    with client.pipeline(transaction=False) as pipe:
-        pipe.smembers(by_queue)
-        (names,) = pipe.execute()
-        for name in names:
-            pipe.ttl(name)
-        left_s = pipe.execute()
-    return sum(left > STANDING_TTL_S - SILENT_AFTER.total_seconds() for left in left_s)
 
 
 class PresentWorker(BaseWorker):

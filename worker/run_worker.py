@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from rq import Queue, worker_registration
-from rq.suspension import WORKERS_SUSPENDED
 from rq.worker import WorkerStatus
 from sqlalchemy.exc import DBAPIError
 from typing_extensions import override
@@ -18,6 +17,7 @@ from shared.db.faults import is_data_fault
 from shared.errors import Unavailable
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
+from shared.presence import SUSPENDED
 from shared.process import StopFlag
 from shared.redis_port import REDIS_ERRORS
 from worker.handles import HandleJob
@@ -136,7 +136,7 @@ class RunWorker(PresentWorker):
 
     def _is_suspended(self) -> bool:
         try:
-            return self.link.redis.exists(WORKERS_SUSPENDED) > 0
+            return self.link.redis.exists(SUSPENDED) > 0
         except REDIS_ERRORS:
             return False
 

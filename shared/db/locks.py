@@ -8,6 +8,8 @@ from sqlalchemy import Connection
 from shared.db.sql import sql
 from shared.db.types import write_instant
 
+WATCHDOG: Final = "watchdog"  # whose holder is the elected one
+
 TAKE_LOCK: Final = sql(
     """
     INSERT INTO locks (name, owner, until) VALUES (:name, :owner, :until)

@@ -20,8 +20,9 @@ from matcher.service import build_loop
 from matcher.stream import Stream
 from shared.beats import SILENT_AFTER, Pulse
 from shared.db.engine import open_database
-from shared.db.locks import take_lock
+from shared.db.locks import WATCHDOG, take_lock
 from shared.db.migrating import migrate
+from shared.presence import STANDING_TTL_S
 from shared.process import StopFlag
 from shared.redis_port import RedisPort, open_redis
 from shared.services.backends import Backends
@@ -30,8 +31,6 @@ from shared.time.clock import SystemClock
 from tests.full_disk import refusing_writes
 from tests.waiting import poll
 from tests.worker_stage import KEYS, Recorder, make_link, working
-from watchdog.service import LOCK
-from worker.presence import STANDING_TTL_S
 from worker.scheduler import RetryScheduler
 
 PARTS = ("matcher", "worker", "timers", "scheduler", "watchdog")
@@ -78,7 +77,7 @@ def show_beat(client: RedisPort, part: str, ago: timedelta = NOW) -> None:
 def show_watchdog(settings: Settings, ago: timedelta = NOW) -> None:
     database = open_database(settings.database_url or "")
     with database.begin() as conn:
-        take_lock(conn, LOCK, "d1", now=datetime.now(UTC) - ago, hold=timedelta(seconds=15))
+        take_lock(conn, WATCHDOG, "d1", now=datetime.now(UTC) - ago, hold=timedelta(seconds=15))
     database.dispose()
 
 
