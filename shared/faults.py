@@ -40,6 +40,8 @@ class FaultPoint(StrEnum):
     RETENTION_BETWEEN_BATCHES = "retention.between_batches"
     TIMERS_BEFORE_COMMIT = "timers.before_commit"
     TIMERS_AFTER_COMMIT = "timers.after_commit"
+    BULK_BEFORE_COMMIT = "bulk.before_commit"
+    BULK_AFTER_COMMIT = "bulk.after_commit"
 
 
 class InjectedFault(Exception):

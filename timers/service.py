@@ -19,6 +19,7 @@ from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from timers.alerting import Teller
+from timers.bulk import BulkWork
 from timers.reconcile import EVERY_S, reconcile
 from timers.schedules import Sweep
 
@@ -46,6 +47,7 @@ class Timers:
             Duty("beat", BEAT_S, self._beat, first),
             Duty("schedules", 0.0, sweep.pass_once, first),
             Duty("reconcile", EVERY_S, lambda: reconcile(backends), first),
+            Duty("bulk", 0.0, BulkWork(backends).pass_once, first),
         )
 
     def run(self, stop: StopFlag) -> None:

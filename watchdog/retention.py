@@ -32,6 +32,7 @@ NOTIFICATIONS_KEPT: Final = timedelta(days=90)
 ALERTS_KEPT: Final = timedelta(days=30)
 ALERT_SENDS_KEPT: Final = timedelta(days=30)
 ALERT_GROUPS_KEPT: Final = timedelta(days=90)
+BULK_OPERATIONS_KEPT: Final = timedelta(days=30)
 
 Counts = Mapping[str, int]
 
@@ -61,6 +62,7 @@ class Retention:
                 Ageing.ALERTS: ALERTS_KEPT,
                 Ageing.ALERT_SENDS: ALERT_SENDS_KEPT,
                 Ageing.ALERT_GROUPS: ALERT_GROUPS_KEPT,
+                Ageing.BULK_OPERATIONS: BULK_OPERATIONS_KEPT,
                 Ageing.VERSIONS: self.runs,
             }
         )

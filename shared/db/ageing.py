@@ -26,6 +26,7 @@ class Ageing(StrEnum):
     ALERTS = "alerts"
     ALERT_SENDS = "alert_sends"
     ALERT_GROUPS = "alert_groups"
+    BULK_OPERATIONS = "bulk_operations"
     VERSIONS = "versions"
 
 
@@ -77,6 +78,14 @@ ALERT_GROUPS: Final = sql(
         ORDER BY r.last_at LIMIT :most)
     """
 )
+BULK_OPERATIONS: Final = sql(
+    """
+    DELETE FROM bulk_operations WHERE id IN (
+        SELECT r.id FROM bulk_operations r
+        WHERE r.id < :bound AND r.moved_at < :before AND r.status NOT IN ('CONFIRMED', 'RUNNING')
+        ORDER BY r.id LIMIT :most)
+    """
+)
 VERSIONS: Final = sql(
     """
     DELETE FROM automation_versions WHERE (automation_id, version) IN (
@@ -97,6 +106,7 @@ _STATEMENTS: Final = MappingProxyType(
         Ageing.ALERTS: ALERTS,
         Ageing.ALERT_SENDS: ALERT_SENDS,
         Ageing.ALERT_GROUPS: ALERT_GROUPS,
+        Ageing.BULK_OPERATIONS: BULK_OPERATIONS,
         Ageing.VERSIONS: VERSIONS,
     }
 )

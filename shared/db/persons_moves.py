@@ -32,7 +32,8 @@ REPLAY_RUNS: Final = sql(
         SELECT r.id FROM automation_runs r JOIN {rows} ON r.id = x.id
         WHERE (r.status || '') IN ('FAILED', 'DEAD_LETTER') ORDER BY r.id {lock})
     UPDATE automation_runs SET status = 'PENDING', retry_count = 0, failures = 0, crash_count = 0,
-        next_attempt_at = NULL, enqueued_at = :now, ended_at = NULL, stop_reason = NULL, fingerprint = NULL
+        next_attempt_at = NULL, enqueued_at = :now, ended_at = NULL, stop_reason = NULL, fingerprint = NULL,
+        queue = CASE WHEN :queue = '' THEN automation_runs.queue ELSE :queue END
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, automation_id, queue
     """,
@@ -40,14 +41,19 @@ REPLAY_RUNS: Final = sql(
 )
 
 
-def replay_runs(conn: Connection, run_ids: Iterable[str], *, now: datetime) -> list[WokenRun]:
+def replay_runs(
+    conn: Connection, run_ids: Iterable[str], *, now: datetime, queue: QueueKind | None = None
+) -> list[WokenRun]:
     """Move runs from FAILED or DEAD_LETTER to PENDING with fresh counts; give those that moved, by id.
 
-    Attempts and checkpoints stay, so they resume at the action that failed. A second call finds none to move.
+    Attempts and checkpoints stay, so they resume at the action that failed. Without a `queue` each uses the
+    one that it had. A second call finds none to move.
     """
     check_move(RunStatus.FAILED, RunStatus.PENDING)
     check_move(RunStatus.DEAD_LETTER, RunStatus.PENDING)
-    rows = REPLAY_RUNS.run_set(conn, ({"id": run_id} for run_id in run_ids), now=write_instant(now))
+    rows = REPLAY_RUNS.run_set(
+        conn, ({"id": run_id} for run_id in run_ids), now=write_instant(now), queue=queue or ""
+    )
     woken = [WokenRun(row.id, row.automation_id, QueueKind(row.queue)) for row in rows]
     return sorted(woken, key=lambda run: run.id)
 
@@ -81,6 +87,30 @@ def cancel_run(conn: Connection, run_id: str, *, now: datetime) -> EndedRun | No
     check_move(RunStatus.PENDING, RunStatus.CANCELLED)
     row = CANCEL_RUN.run(conn, {"id": run_id, "now": write_instant(now), "reason": CANCELLED}).first()
     return _cancelled(row, now) if row else None
+
+
+CANCEL_RUNS: Final = sql(
+    """
+    WITH k AS MATERIALIZED (
+        SELECT r.id FROM automation_runs r JOIN {rows} ON r.id = x.id
+        WHERE (r.status || '') = 'PENDING' ORDER BY r.id {lock})
+    UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now,
+        stop_reason = :reason
+    FROM k WHERE automation_runs.id = k.id
+    RETURNING automation_runs.id AS id, workspace_id, automation_id, root_run_id, trigger_type, depth,
+        started_at
+    """,
+    id="text",
+)
+
+
+def cancel_runs(conn: Connection, run_ids: Iterable[str], *, now: datetime) -> list[EndedRun]:
+    """Move those of these runs that are PENDING to CANCELLED; give their ends, oldest run first."""
+    check_move(RunStatus.PENDING, RunStatus.CANCELLED)
+    rows = CANCEL_RUNS.run_set(
+        conn, ({"id": run_id} for run_id in run_ids), now=write_instant(now), reason=CANCELLED
+    )
+    return sorted((_cancelled(row, now) for row in rows), key=lambda run: run.run_id)
 
 
 def _cancelled(row: Row[Any], now: datetime) -> EndedRun:

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from shared.db.ageing import Ageing
 from shared.db.retention import Expiry, oldest_expired
 from shared.db.tables import AUDIT, LOGS, NOTIFICATIONS
+from shared.db.tables_bulk import BULK_OPERATIONS
 from shared.db.tables_people import ALERT_GROUPS, ALERT_SENDS, ALERTS
 from shared.db.tables_talk import MESSAGES
 from shared.model.runs import QueueKind
@@ -39,6 +40,7 @@ KINDS = {
     Ageing.ALERTS: (ALERTS, "created_at"),
     Ageing.ALERT_SENDS: (ALERT_SENDS, "ended_at"),
     Ageing.ALERT_GROUPS: (ALERT_GROUPS, "last_at"),
+    Ageing.BULK_OPERATIONS: (BULK_OPERATIONS, "moved_at"),
 }
 
 

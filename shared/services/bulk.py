@@ -1,0 +1,174 @@
+"""What a person does to many runs at once: a preview that counts, a confirmation, a look, an end midway.
+
+An operation is a row; the `timers` process does what was confirmed (docs/automations.md, "Replaying many").
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from shared.db.bulk import (
+    BulkOperation,
+    Preview,
+    cancel_operation,
+    confirm_operation,
+    find_operation,
+    insert_preview,
+    lock_operation,
+)
+from shared.db.bulk_runs import Selection, count_selected, newest_run
+from shared.db.types import write_instant
+from shared.errors import Conflict, NotFound
+from shared.ids import new_id
+from shared.model.bulk import BulkKind, BulkStatus, BulkWish
+from shared.services.auditing import Deed, write_deed
+from shared.services.backends import Backends, Caller
+from shared.services.references import check_workspace, find_ever_automation
+from shared.services.runs import ReplayFrom
+
+COUNTED: Final = 100_000
+
+
+def preview(backends: Backends, caller: Caller, wish: BulkWish) -> BulkOperation:
+    """Count the runs that a wish is about, and store it as an operation that does nothing yet.
+
+    Raises NotFound for an unknown workspace or automation. Each call makes an operation.
+    """
+    with backends.database.read() as conn:
+        found = _look(conn, caller, wish, backends)
+
+    def work(conn: Connection) -> BulkOperation:
+        insert_preview(conn, found)
+        made = _must_find(conn, caller, found.id)
+        write_deed(conn, caller, Deed("bulk_operation.created", made.id, None, _told(made)), made.created_at)
+        return made
+
+    return backends.database.transact(work)
+
+
+def confirm(backends: Backends, caller: Caller, operation_id: str) -> BulkOperation:
+    """Let a previewed operation begin; one that has begun or is done is given as it is, unchanged.
+
+    Raises NotFound, and Conflict for one that was cancelled.
+    """
+    now = backends.clock.now()
+
+    def work(conn: Connection) -> BulkOperation:
+        held = _must_lock(conn, caller, operation_id)
+        if held.status is BulkStatus.CANCELLED:
+            raise Conflict("the operation was cancelled; make a new one")
+        confirmed = confirm_operation(conn, held.id, caller.actor, now=now)
+        if confirmed is None:
+            return held
+        deed = Deed("bulk_operation.confirmed", held.id, _state(held), _told(confirmed))
+        write_deed(conn, caller, deed, now)
+        return confirmed
+
+    return backends.database.transact(work)
+
+
+def cancel_bulk(backends: Backends, caller: Caller, operation_id: str) -> BulkOperation:
+    """End an operation where it stands: what was done stays done, the rest is left untouched.
+
+    A second call changes nothing. Raises NotFound, and Conflict for one that is done.
+    """
+    now = backends.clock.now()
+
+    def work(conn: Connection) -> BulkOperation:
+        held = _must_lock(conn, caller, operation_id)
+        if held.status is BulkStatus.DONE:
+            raise Conflict("the operation is DONE; there is nothing left to cancel")
+        cancelled = cancel_operation(conn, held.id, now=now)
+        if cancelled is None:
+            return held
+        deed = Deed("bulk_operation.cancelled", held.id, _state(held), _told(cancelled))
+        write_deed(conn, caller, deed, now)
+        return cancelled
+
+    return backends.database.transact(work)
+
+
+def show_bulk(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
+    """Give one operation of the caller's workspace as it stands. Raises NotFound."""
+    return _must_find(conn, caller, operation_id)
+
+
+def _look(conn: Connection, caller: Caller, wish: BulkWish, backends: Backends) -> Preview:
+    check_workspace(conn, caller.workspace_id)
+    selection, shown = _selected(conn, caller, wish, backends)
+    counted = count_selected(conn, selection, most=COUNTED + 1)
+    start = ReplayFrom.START if wish.from_start else ReplayFrom.FAILED_ACTION
+    return Preview(
+        id=new_id(),
+        selection=selection,
+        kind=wish.kind,
+        filter=shown,
+        start=start if wish.kind is BulkKind.REPLAY else None,
+        total=min(counted, COUNTED),
+        is_more=counted > COUNTED,
+        created_by=caller.actor,
+    )
+
+
+def _selected(
+    conn: Connection, caller: Caller, wish: BulkWish, backends: Backends
+) -> tuple[Selection, Mapping[str, Any]]:
+    wanted = wish.filter
+    automation = (
+        find_ever_automation(conn, caller.workspace_id, wanted.automation) if wanted.automation else None
+    )
+    selection = Selection(
+        workspace_id=caller.workspace_id,
+        status=wish.status,
+        at=backends.clock.now(),
+        until_id=newest_run(conn, caller.workspace_id),
+        automation_id=automation.id if automation else None,
+        fingerprint=wanted.fingerprint,
+        code=wanted.code,
+        since=wanted.since,
+        until=wanted.until,
+    )
+    shown = {
+        "status": wish.status,
+        "automation": automation.key if automation else None,
+        "automation_id": selection.automation_id,
+        "fingerprint": selection.fingerprint,
+        "code": selection.code,
+        "from": wanted.since and write_instant(wanted.since),
+        "to": wanted.until and write_instant(wanted.until),
+    }
+    return selection, {name: value for name, value in shown.items() if value is not None}
+
+
+def _must_find(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
+    return _there(conn, caller, operation_id, find_operation(conn, caller.workspace_id, operation_id))
+
+
+def _must_lock(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
+    return _there(conn, caller, operation_id, lock_operation(conn, caller.workspace_id, operation_id))
+
+
+def _there(conn: Connection, caller: Caller, operation_id: str, found: BulkOperation | None) -> BulkOperation:
+    if found is None:
+        check_workspace(conn, caller.workspace_id)
+        raise NotFound(f"there is no bulk operation {operation_id!r} in workspace {caller.workspace_id!r}")
+    return found
+
+
+def _state(operation: BulkOperation) -> Mapping[str, Any]:
+    return {"status": operation.status}
+
+
+def _told(operation: BulkOperation) -> Mapping[str, Any]:
+    """Say what the audit keeps of an operation: what it is about, and how far it has come."""
+    return {
+        "status": operation.status,
+        "kind": operation.kind,
+        "filter": operation.filter,
+        "start": operation.start,
+        "total": operation.total,
+        "more": operation.is_more,
+        "done": operation.done,
+        "skipped": operation.skipped,
+    }
