@@ -14,20 +14,21 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from api import probes
+from api import metrics, probes
 from api.auth import Guarding
 from api.bodies import Bodies
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
 from api.methods import Methods
 from api.requests import Answering
+from shared.metrics.exposition import Metrics
 from shared.services.backends import Backends
 from shared.settings import Settings
 
 THREADS: Final = 30
 TITLE: Final = "Knockon"
 
-ROUTERS: Final[tuple[APIRouter, ...]] = (probes.router,)
+ROUTERS: Final[tuple[APIRouter, ...]] = (metrics.router, probes.router,)
 
 
 def make_app(settings: Settings, backends: Backends) -> FastAPI:
@@ -51,6 +52,7 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
     )
     app.state.settings = settings
     app.state.backends = backends
+    app.state.metrics = Metrics(backends)
     for router in ROUTERS:
         app.include_router(router)
     return app

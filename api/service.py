@@ -1,7 +1,6 @@
 """The process: a port of ours, served until the process is asked to end."""
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -10,14 +9,14 @@ import uvicorn
 from typing_extensions import override
 
 from api.app import make_app
-from shared.errors import SettingsError
+from api.metrics import served_apart
 from shared.logs import get_logger
+from shared.ports import open_port, url_of
 from shared.process import StopFlag
 from shared.services.backends import open_backends
 from shared.settings import Settings
 
 POOL_SIZE: Final = 20
-BACKLOG: Final = 2048
 KEEP_ALIVE_S: Final = 75
 
 log: Final = get_logger("api")
@@ -49,10 +48,11 @@ def serve(settings: Settings) -> int:
     """
     stop = StopFlag()
     stop.listen()
-    listener = open_port(settings)
+    listener = open_port(settings.api_host, settings.api_port)
     backends = open_backends(settings, POOL_SIZE)
+    app = make_app(settings, backends)
     config = uvicorn.Config(
-        make_app(settings, backends),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -60,28 +60,9 @@ def serve(settings: Settings) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(settings.shutdown_grace_s),
     )
-    log.info("api_started", url=url_of(listener))
-    asyncio.run(Server(config, stop).serve([listener]))
+    log.info("api_started", url=url_of(*listener.getsockname()[:2]))
+    with served_apart(settings, app.state.metrics):
+        asyncio.run(Server(config, stop).serve([listener]))
     backends.close()
     log.info("api_stopped")
     return 0
-
-
-def open_port(settings: Settings) -> socket.socket:
-    """Listen on API_HOST and API_PORT. Raises SettingsError that says in one line why that cannot be."""
-    host, port = settings.api_host, settings.api_port
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except socket.gaierror:
-        raise SettingsError(f"API_HOST: {host!r} is no address of this machine") from None
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise SettingsError(f"API_PORT: cannot listen on {host} port {port}: {why}") from None
-    return listener
-
-
-def url_of(listener: socket.socket) -> str:
-    """Give the address that a listener has."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

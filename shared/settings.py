@@ -159,6 +159,8 @@ class Settings(BaseSettings):
 
     api_host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     api_port: int = Field(default=8420, ge=0, le=65_535)
+    metrics_host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    metrics_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
 
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.AUTO
