@@ -17,7 +17,7 @@ from matcher.decoding import Decoded, decode
 from matcher.dedupe import Mark, find_taken
 from matcher.loading import IndexLoader
 from matcher.match import Match
-from matcher.runs import make_run, render, source_id_of
+from matcher.runs import make_run, render
 from matcher.settling import Settled, settle
 from matcher.stream import Delivery, Reading
 from matcher.tally import Tally
@@ -28,7 +28,7 @@ from shared.faults import FaultPoint, passed
 from shared.keys import GROUP
 from shared.logs import get_logger
 from shared.model.messages import message_of
-from shared.model.runs import NewRun
+from shared.model.runs import NewRun, source_id_of
 from shared.model.sizes import cut_text
 from shared.model.subjects import project
 from shared.services.backends import Backends

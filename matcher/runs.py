@@ -8,7 +8,7 @@ from typing import Any
 from matcher.match import Match
 from shared.ids import ID_LENGTH, new_id
 from shared.model.events import Event, event_to_json
-from shared.model.runs import NewRun, QueueKind, RunSource
+from shared.model.runs import NewRun, QueueKind, RunSource, source_id_of
 from shared.model.sizes import split_for_show
 from shared.model.subjects import SubjectRef, subject_of
 
@@ -22,11 +22,6 @@ class Rendition:
     shown: Mapping[str, Any]
     whole: Mapping[str, Any] | None
     subject: SubjectRef | None
-
-
-def source_id_of(automation_id: str, event_key: str) -> str:
-    """Name what makes a run of an event the only one of its automation."""
-    return f"{automation_id}:{event_key}"
 
 
 def render(event: Event) -> Rendition:

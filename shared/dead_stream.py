@@ -15,6 +15,7 @@ from redis.exceptions import ResponseError
 
 from shared.keys import Keys
 from shared.model.events import MAX_ENTRY_BYTES
+from shared.model.stamps import Stamp, format_stamp
 from shared.redis_port import Entry, Fields, PipelinePort, RedisPort
 
 MAXLEN: Final = 100_000
@@ -22,6 +23,8 @@ CUT_BYTES: Final = 4096
 CUT_FIELDS: Final = 32
 MAX_MOVED_FIELDS: Final = 3_900  # a script's stack holds 8,000 names and values
 
+PAGE: Final = 100
+LOOKED_AT_MOST: Final = 20_000
 GONE: Final = "is not there"
 
 _OWN: Final = (b"reason", b"error", b"entry", b"raw", b"cut")
@@ -74,6 +77,22 @@ def find_dead(client: RedisPort, keys: Keys, ids: Iterable[str]) -> dict[str, De
             pipe.xrange(keys.dead_stream, min=dead_id, max=dead_id)
         found = [_shown(entry) for answer in pipe.execute() for entry in answer]
     return {entry.id: entry for entry in found}
+
+
+def find_burial(client: RedisPort, keys: Keys, stamp: Stamp) -> DeadEntry | None:
+    """Give what is left of an entry of the event stream that was given up; None where it was not.
+
+    An entry is buried soon after it was written: a look at what died from then on is enough, if not at all.
+    """
+    wanted = format_stamp(stamp).encode()
+    start = str(stamp[0])
+    for _ in range(LOOKED_AT_MOST // PAGE):
+        entries = client.xrange(keys.dead_stream, min=start, count=PAGE)
+        found = next((entry for entry in entries if entry[1].get(b"entry") == wanted), None)
+        if found is not None or not entries:
+            return None if found is None else _shown(found)
+        start = f"({entries[-1][0].decode()}"
+    return None
 
 
 def requeue(client: RedisPort, keys: Keys, ids: Iterable[str]) -> Iterator[tuple[str, str | None]]:

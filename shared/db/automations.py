@@ -99,6 +99,18 @@ def list_automations(conn: Connection, workspace_id: str) -> list[AutomationRow]
     return [_row(row) for row in LIST.run(conn, {"workspace_id": workspace_id})]
 
 
+LIST_AFTER: Final = sql(
+    f"SELECT {COLUMNS} FROM automations r WHERE r.workspace_id = :workspace_id AND r.deleted_at IS NULL"
+    " AND r.key > :after ORDER BY r.key LIMIT :most"
+)
+
+
+def automations_after(conn: Connection, workspace_id: str, after: str, *, most: int) -> list[AutomationRow]:
+    """Give a workspace's living automations by key, from the first one behind `after` on."""
+    rows = LIST_AFTER.run(conn, {"workspace_id": workspace_id, "after": after, "most": most})
+    return [_row(row) for row in rows]
+
+
 FIND_BY_IDS: Final = sql(f"SELECT {COLUMNS} FROM automations r JOIN {{rows}} ON r.id = x.id", id="text")
 
 

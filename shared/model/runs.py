@@ -33,6 +33,11 @@ def queue_for(waiting: int) -> QueueKind:
     return QueueKind.BULK if waiting > BULK_ABOVE else QueueKind.MAIN
 
 
+def source_id_of(automation_id: str, event_key: str) -> str:
+    """Name what makes a run of an event the only one of its automation."""
+    return f"{automation_id}:{event_key}"
+
+
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut."""

@@ -58,9 +58,12 @@ class CheckName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A run that another entry of the same key started; `same` tells whether that held the same payload."""
+    """Another entry of the same key came first; `same` tells whether it held the same payload.
 
-    run_id: str
+    `run_id` is None where no run of it is on record.
+    """
+
+    run_id: str | None
     entry_id: str | None
     same: bool
 
@@ -222,10 +225,11 @@ def _ask_duplicate(event: Event, _automation: Automation, known: Known) -> _Answ
     earlier = known.earlier
     if earlier is None:
         return None, None, ""
+    first = f"entry {earlier.entry_id}" if earlier.entry_id else "another event"
+    run = f" and started run {earlier.run_id}" if earlier.run_id else ""
     said = "" if earlier.same else ", with another payload"
-    place = "" if earlier.entry_id is None else f" by entry {earlier.entry_id}"
-    reason = f"run {earlier.run_id} was started{place} under the same key {event.key}{said}"
-    return None, earlier.run_id, reason
+    reason = f"{first} came first under the key {event.key}{run}{said}"
+    return None, earlier.run_id or earlier.entry_id, reason
 
 
 def _ask_self_trigger(event: Event, automation: Automation, _known: Known) -> _Answer:

@@ -1,0 +1,190 @@
+"""What a draft would have done on recorded events (docs/automations.md, "Backtest"). It only reads.
+
+The events of a stretch of the stream are gone through in pages, the oldest first. The draft counts as active
+all the while, whatever its status.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import blake2b
+from typing import Final
+
+from shared.db.automations import find_by_reference
+from shared.errors import BadEvent, ConfigError
+from shared.event_stream import LAST, Reach, forward
+from shared.model.automation import Automation, Definition
+from shared.model.events import Event, decode_entry
+from shared.model.stamps import Stamp, parse_stamp
+from shared.model.statuses import AutomationStatus
+from shared.model.triggers import EVENTLESS_TRIGGERS
+from shared.redis_port import Entry
+from shared.rules.conditions import LeafVerdict
+from shared.rules.examining import Check, CheckName, Earlier, Examiner, Known
+from shared.services.backends import Backends
+from shared.services.references import check_workspace
+from shared.services.verdicts import DECIDED_BY_RUN
+from shared.settings import Settings
+from shared.time.clock import from_epoch_ms
+
+PAGE: Final = 200
+EXAMPLES: Final = 5
+LOOKED_AT_FOR_EACH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which events: from `first` to `last`, and no more than `most` of the workspace."""
+
+    first: Stamp
+    last: Stamp = LAST
+    most: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the conditions, and on how many events it was to blame."""
+
+    path: str
+    field: str
+    op: str
+    said_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One event, and what the draft made of it: `check` is the one that said no, None if it would run."""
+
+    entry_id: str
+    type: str
+    check: Check | None
+    blamed: tuple[LeafVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """What came of it. `no` counts by the first check that said no, `unreadable` entries that are no events.
+
+    `next` is the first entry that was not gone through any more, None if the whole stretch was.
+    """
+
+    events: int
+    would_run: int
+    no: dict[CheckName, int]
+    leaves: tuple[Leaf, ...]
+    examples: tuple[Example, ...]
+    unreadable: int
+    next: Stamp | None
+
+
+def backtest(
+    backends: Backends,
+    settings: Settings,
+    workspace_id: str,
+    drafted: tuple[Definition, Stretch],
+    tell: Callable[[int, datetime], None],
+) -> Backtest:
+    """Hold a draft against recorded events; `tell` hears after each page how many, and up to when.
+
+    Of a draft whose key an automation has, events that this one's runs emitted start nothing. Raises
+    NotFound without the workspace, ConfigError for a draft that no event starts.
+    """
+    definition, stretch = drafted
+    rehearsal = Rehearsal(_drafted(backends, workspace_id, definition), settings.automation_max_depth)
+    looked = 0
+    for page in forward(backends.redis, backends.keys, Reach(stretch.first, stretch.last), PAGE):
+        for entry in page:
+            if rehearsal.events == stretch.most or looked == stretch.most * LOOKED_AT_FOR_EACH:
+                return rehearsal.result(_stamp(entry))
+            rehearsal.take(entry)
+            looked += 1
+        tell(rehearsal.events, from_epoch_ms(_stamp(page[-1])[0]))
+    return rehearsal.result(None)
+
+
+class Rehearsal:
+    """One draft, and what it has made of the events so far."""
+
+    def __init__(self, automation: Automation, depth_max: int) -> None:
+        """Start with no event."""
+        self.events = 0
+        self._workspace = automation.workspace_id.encode()
+        self._examiner = Examiner(automation)
+        self._depth_max = depth_max
+        self._unreadable = 0
+        self._no: Counter[CheckName | None] = Counter()
+        self._leaves: dict[str, Leaf] = {}
+        self._examples: dict[CheckName | None, list[Example]] = {}
+        self._taken: dict[bytes, tuple[str, str]] = {}
+
+    def take(self, entry: Entry) -> None:
+        """Hold one entry against the draft; those of other workspaces are passed over."""
+        entry_id, fields = entry
+        if fields.get(b"workspaceId") != self._workspace:
+            return
+        self.events += 1
+        try:
+            event = decode_entry(entry_id.decode(), fields)
+        except BadEvent:
+            self._unreadable += 1
+            return
+        self._judge(event)
+
+    def result(self, following: Stamp | None) -> Backtest:
+        """Say what came of it so far; `following` is the entry to go on with."""
+        return Backtest(
+            events=self.events,
+            would_run=self._no[None],
+            no={name: self._no[name] for name in CheckName if self._no[name]},
+            leaves=tuple(sorted(self._leaves.values(), key=lambda leaf: (-leaf.said_no, leaf.path))),
+            examples=tuple(each for found in self._examples.values() for each in found),
+            unreadable=self._unreadable,
+            next=following,
+        )
+
+    def _judge(self, event: Event) -> None:
+        at = from_epoch_ms(event.stamp[0])
+        known = Known(at, self._depth_max, earlier=self._earlier(event))
+        check = self._examiner.first_no(event, known)
+        name = check.name if check else None
+        if name is None or name in DECIDED_BY_RUN:
+            self._note_key(event)
+        blamed = self._examiner.blamed(event, at) if name is CheckName.CONDITIONS else ()
+        for leaf in blamed:
+            counted = self._leaves.get(leaf.path) or Leaf(leaf.path, leaf.field, leaf.op, 0)
+            self._leaves[leaf.path] = replace(counted, said_no=counted.said_no + 1)
+        self._no[name] += 1
+        examples = self._examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
+            examples.append(Example(event.entry_id, event.type, check, blamed))
+
+    def _earlier(self, event: Event) -> Earlier | None:
+        """Give the entry of the same key that came before; an event without an id has a key of its own."""
+        taken = None if event.id is None else self._taken.get(_digest(event.key))
+        return None if taken is None else Earlier(None, taken[0], taken[1] == event.hash)
+
+    def _note_key(self, event: Event) -> None:
+        if event.id is not None:
+            self._taken[_digest(event.key)] = event.entry_id, event.hash
+
+
+def _drafted(backends: Backends, workspace_id: str, definition: Definition) -> Automation:
+    """Take a draft for an automation that has always been active. Raises NotFound, ConfigError."""
+    kind = definition.trigger.type
+    if kind in EVENTLESS_TRIGGERS:
+        raise ConfigError(f"trigger.type: no event starts {kind}; a backtest holds drafts against events")
+    with backends.database.read() as conn:
+        check_workspace(conn, workspace_id)
+        row = find_by_reference(conn, workspace_id, definition.key)
+    always = definition.model_copy(update={"status": AutomationStatus.ACTIVE})
+    automation_id = row.id if row is not None and row.key == definition.key else ""
+    return Automation(automation_id, workspace_id, 0, always, 0, backends.clock.now())
+
+
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode(), digest_size=16).digest()
+
+
+def _stamp(entry: Entry) -> Stamp:
+    return parse_stamp(entry[0].decode())
