@@ -1,7 +1,7 @@
 """The runs that a bulk operation is about: counted, found page by page in the order of their ids, locked.
 
-The status stands in each statement as it is, so that a partial index over it can be chosen; all that would
-lead a plan to an index over finished runs is compared through an expression.
+The status stands in each statement as it is, with what the partial indexes over it say, so that they can be
+chosen; all that would lead a plan to an index over finished runs is compared through an expression.
 """
 
 from collections.abc import Iterable, Mapping
@@ -79,7 +79,7 @@ def _where(status: RunStatus, given: tuple[str, ...]) -> str:
     clauses = {**_CLAUSES, **(_MADE if status is RunStatus.PENDING else _ENDED)}
     return (
         f"FROM automation_runs r WHERE r.workspace_id = :workspace_id AND r.status = '{status}'"
-        " AND r.id <= :until_id AND (r.ended_at IS NULL OR r.ended_at <= :at)"
+        " AND r.status <> 'SUCCEEDED' AND r.id <= :until_id AND (r.ended_at IS NULL OR r.ended_at <= :at)"
         + "".join(clauses[name] for name in given)
     )
 

@@ -1,0 +1,84 @@
+"""Dead letters grouped by their trouble: counted from an index that knows of nothing but dead letters."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row
+
+from shared.db.sql import sql
+from shared.db.types import must_instant, read_json
+from shared.rules.troubles import Trouble, trouble_of
+
+NAMED: Final = 20  # automations of a group
+LOOKED_AT: Final = 1_000  # newest dead letters of a group, for their automations
+LAST: Final = "z"  # sorts behind every id
+
+LIST: Final = sql(
+    """
+    WITH g AS MATERIALIZED (
+        SELECT r.fingerprint, count(*) AS n, min(r.id) AS first_id, max(r.id) AS last_id
+        FROM automation_runs r WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER'
+        GROUP BY r.fingerprint HAVING max(r.id) < :before ORDER BY max(r.id) DESC LIMIT :most)
+    SELECT g.fingerprint, g.n, g.last_id, newest.automation_id, newest.error, newest.ended_at AS last_at,
+        COALESCE(oldest.ended_at, newest.ended_at) AS first_at,
+        (SELECT {json_list}(d.automation_id) FROM (
+            SELECT DISTINCT l.automation_id FROM (
+                SELECT r.automation_id FROM automation_runs r
+                WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER'
+                    AND r.fingerprint = g.fingerprint
+                ORDER BY r.id DESC LIMIT :looked_at) l
+            ORDER BY l.automation_id LIMIT :named) d) AS automations
+    FROM g JOIN automation_runs newest ON newest.id = g.last_id
+    JOIN automation_runs oldest ON oldest.id = g.first_id
+    ORDER BY g.last_id DESC
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """The dead letters of one trouble, as its newest one tells it.
+
+    `fingerprint` is None for those that have none. `automation_ids` are those of its newest dead letters, a
+    few of them. `first_at` and `last_at` are when its oldest and its newest run ended.
+    """
+
+    fingerprint: str | None
+    trouble: Trouble
+    automation_ids: tuple[str, ...]
+    count: int
+    first_at: datetime
+    last_at: datetime
+    newest_run_id: str
+
+
+def list_dead_groups(
+    conn: Connection, workspace_id: str, *, most: int, before: str = LAST
+) -> list[DeadGroup]:
+    """Give a workspace's groups, that with the newest run first.
+
+    `before` is the newest run's id of the group that the last page ended with.
+    """
+    values = {
+        "workspace_id": workspace_id,
+        "most": most,
+        "before": before,
+        "looked_at": LOOKED_AT,
+        "named": NAMED,
+    }
+    return [_group(row) for row in LIST.run(conn, values)]
+
+
+def _group(row: Row[Any]) -> DeadGroup:
+    error = read_json(row.error) or {}
+    automation_id = row.automation_id or ""
+    return DeadGroup(
+        fingerprint=row.fingerprint,
+        trouble=trouble_of(error.get("code", ""), error.get("message", ""), automation_id),
+        automation_ids=tuple(each for each in read_json(row.automations) or [automation_id] if each),
+        count=row.n,
+        first_at=must_instant(row.first_at),
+        last_at=must_instant(row.last_at),
+        newest_run_id=row.last_id,
+    )

@@ -1,0 +1,158 @@
+"""Dead letters in groups: what belongs together, what is shown of it, what leaves it; on both databases."""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from shared.db.bulk_runs import Selection, count_selected, find_selected
+from shared.db.dead_groups import NAMED, list_dead_groups
+from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
+from shared.db.sql import Sql
+from shared.ids import new_id
+from shared.model.executed import EndedRun
+from shared.model.moves import RunStatus
+from shared.model.runs import RunError
+from shared.services.backends import Backends
+from shared.services.runs import ReplayFrom, replay
+from tests.bulk import Ended, add_ended, fingerprint_of, make_automation
+from tests.people import CALLER, NOW, run_row, set_run
+
+MINUTE = timedelta(minutes=1)
+LOOK = re.compile(r"automation_runs r\b|(SEARCH|SCAN) r\b")  # those by id have other names
+
+
+@pytest.fixture
+def automation_id(backends: Backends) -> str:
+    return make_automation(backends)
+
+
+def groups(backends: Backends, workspace_id: str = "w1", most: int = 9, **page: str) -> list[Any]:
+    with backends.database.read() as conn:
+        return list(list_dead_groups(conn, workspace_id, most=most, **page))
+
+
+def test_what_is_one_trouble_is_one_group(backends: Backends, automation_id: str) -> None:
+    gone = "POST https://shop.test/{}?token=hidden answered 503"
+    other = make_automation(backends, "other")
+    first = add_ended(backends, automation_id, 2, Ended(message=gone.format(1), at=NOW - MINUTE))
+    second = add_ended(backends, other, 1, Ended(message=gone.format(2)))
+    alone = add_ended(backends, automation_id, 4, Ended(code="MAIL_REFUSED", message="no such box"))
+    add_ended(backends, automation_id, 8, Ended("FAILED"))
+    add_ended(backends, automation_id, 16, workspace="w2")
+    mail, hook = groups(backends)
+    assert (mail.count, mail.trouble.code, mail.trouble.target) == (4, "MAIL_REFUSED", automation_id)
+    assert (mail.fingerprint, mail.newest_run_id) == (fingerprint_of(backends, alone[0]), alone[-1])
+    assert (hook.count, hook.trouble.target, hook.newest_run_id) == (3, "shop.test", second[0])
+    assert set(hook.automation_ids) == {automation_id, other}
+    assert (hook.first_at, hook.last_at) == (NOW - MINUTE, NOW)
+    assert "hidden" not in hook.trouble.message
+    assert fingerprint_of(backends, first[0]) == hook.fingerprint
+    assert [group.count for group in groups(backends, "w2")] == [16]
+
+
+def test_groups_come_in_pages(backends: Backends, automation_id: str) -> None:
+    for number in range(5):
+        add_ended(backends, automation_id, number + 1, Ended(code=f"CODE_{chr(65 + number)}"))
+    first = groups(backends, most=2)
+    rest = groups(backends, before=first[-1].newest_run_id)
+    assert [group.count for group in (*first, *rest)] == [5, 4, 3, 2, 1]
+
+
+def test_a_group_names_a_few_of_its_automations(backends: Backends) -> None:
+    for _ in range(NAMED + 5):
+        add_ended(backends, new_id(), 1, Ended(message="GET https://h.test/ answered 500"))
+    (group,) = groups(backends)
+    assert (group.count, len(group.automation_ids)) == (NAMED + 5, NAMED)
+
+
+def test_a_dead_letter_without_a_fingerprint_is_shown_all_the_same(
+    backends: Backends, automation_id: str
+) -> None:
+    (run_id,) = add_ended(backends, automation_id, 1)
+    set_run(backends, run_id, "DEAD_LETTER", fingerprint=None)
+    (group,) = groups(backends)
+    assert (group.fingerprint, group.count, group.automation_ids) == (None, 1, (automation_id,))
+
+
+def test_a_run_gets_its_fingerprint_with_its_alert_and_loses_it_when_it_is_replayed(
+    backends: Backends, automation_id: str
+) -> None:
+    (run_id,) = add_ended(backends, automation_id, 1)
+    set_run(backends, run_id, "DEAD_LETTER", fingerprint=None)
+    error = RunError("WEBHOOK_HTTP_RETRIABLE", "503", 1)
+    ended = EndedRun(
+        run_id, "w1", automation_id, run_id, "EVENT", 1, RunStatus.DEAD_LETTER, duration_ms=1, error=error
+    )
+    with backends.database.begin() as conn:
+        letter = DeadLetter(ended, "Welcome", error, 9, DeadLetterKind.EXHAUSTED)
+        record_dead_letters(conn, [letter], now=NOW)
+        told = conn.execute(text("SELECT fingerprint FROM alerts")).scalar_one()
+    assert fingerprint_of(backends, run_id) == told
+    replay(backends, CALLER, [run_id], ReplayFrom.FAILED_ACTION)
+    assert run_row(backends, run_id).status is RunStatus.PENDING
+    assert fingerprint_of(backends, run_id) is None
+    assert groups(backends) == []
+
+
+class Explained:
+    """Runs statements as plans: what `Sql.run` is given is explained and remembered."""
+
+    def __init__(self, backends: Backends, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.plans: list[str] = []
+        self._run = Sql.run
+        self._word = "EXPLAIN" if backends.database.dialect == "postgresql" else "EXPLAIN QUERY PLAN"
+        monkeypatch.setattr(Sql, "run", lambda sql, conn, params=None: self._explain(sql, conn, params))
+
+    def _explain(self, sql: Sql, conn: Any, params: Any) -> Any:
+        clause = sql.sqlite if conn.dialect.name == "sqlite" else sql.postgresql
+        rows = conn.execute(text(f"{self._word} {clause.text}"), dict(params or {})).all()
+        self.plans.append("\n".join(str(row[-1]) for row in rows))
+        return self._run(sql, conn, params)
+
+
+@pytest.fixture
+def crowded(backends: Backends, automation_id: str) -> Backends:
+    """Give a workspace with 20,000 runs that are over and a few that are dead, the last of all."""
+    for _ in range(4):
+        add_ended(backends, automation_id, 5_000, Ended("SUCCEEDED"))
+    add_ended(backends, automation_id, 200)
+    add_ended(backends, automation_id, 100, Ended("PENDING"))
+    with backends.database.begin() as conn:
+        conn.execute(text("ANALYZE"))
+    return backends
+
+
+FILTERS: Sequence[dict[str, Any]] = (
+    {},
+    {"automation_id": "a"},
+    {"fingerprint": "f"},
+    {"code": "C"},
+    {"since": NOW, "until": NOW + MINUTE},
+)
+
+
+def test_no_look_at_dead_letters_meets_runs_that_are_over(
+    crowded: Backends, automation_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explained = Explained(crowded, monkeypatch)
+    with crowded.database.read() as conn:
+        assert [group.count for group in list_dead_groups(conn, "w1", most=9)] == [200]
+        for status in (RunStatus.DEAD_LETTER, RunStatus.PENDING):
+            for given in FILTERS:
+                selection = Selection("w1", status, NOW + MINUTE, "z", **given)
+                count_selected(conn, selection, most=100_001)
+                find_selected(conn, selection, after_id="", most=500)
+    assert len(explained.plans) == 1 + 2 * 2 * len(FILTERS)
+    for plan in explained.plans:
+        looks = [line for line in plan.splitlines() if LOOK.search(line)]
+        assert looks, plan
+        assert all(_is_of_rest(line) for line in looks), plan
+
+
+def _is_of_rest(line: str) -> bool:
+    """Tell whether a line of a plan looks at an index without finished runs."""
+    return any(name in line for name in ("ix_runs_status", "ix_runs_fingerprint", "ix_runs_waiting"))
