@@ -36,7 +36,8 @@ from shared.db.engine import Database
 from shared.db.log_reads import LogQuery, newest_logs
 from shared.db.migrating import migrate
 from shared.db.people import list_notices
-from shared.db.reads import RunQuery, RunSummary, list_runs
+from shared.db.reads import RunSummary
+from shared.db.run_lists import RunQuery, list_runs
 from shared.ids import new_id
 from shared.model.automation import load_yaml
 from shared.process import FAILED, INTERRUPTED, StopFlag

@@ -9,7 +9,8 @@ from knockon.cli.connections import opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
 from knockon.cli.output import Form
 from knockon.cli.runs import FromStart, print_replays, print_runs, replay_all
-from shared.db.reads import RunQuery, RunSummary, find_run_rows, list_runs
+from shared.db.reads import RunSummary, find_run_rows
+from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import Conflict
 from shared.model.moves import RunStatus
 from shared.services.references import check_workspace, find_ever_automation

@@ -19,7 +19,8 @@ from knockon.cli.output import (
     show_span,
 )
 from shared.db.log_reads import LogRow, run_log
-from shared.db.reads import RunDetail, RunQuery, RunSummary, list_runs, read_run
+from shared.db.reads import RunDetail, RunSummary, read_run
+from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import NotFound
 from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
@@ -179,7 +180,7 @@ def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
                 row.id,
                 row.automation_key or row.trigger_type,
                 row.status,
-                why(row),
+                row.why,
                 row.retry_count,
                 show_instant(row.created_at),
                 show_span(row.started_at, row.ended_at),
@@ -189,26 +190,13 @@ def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
     )
 
 
-def why(row: RunSummary) -> str:
-    """Say in a word or a line why a run stands where it stands."""
-    if row.skip_reason:
-        return f"skipped: {row.skip_reason}"
-    if row.status is RunStatus.CANCELLED:
-        return row.stop_reason or ""
-    if row.error is None or row.status is RunStatus.SUCCEEDED:
-        return ""
-    position = row.error.get("position")
-    where = f" at action {position}" if position else ""
-    return f"{row.error['code']}{where}"
-
-
 def _print_head(detail: RunDetail) -> None:
     run = detail.run
     facts: dict[str, Any] = {
         "run": run.id,
         "automation": f"{run.automation_name} ({run.automation_key})",
         "status": run.status,
-        "why": why(run),
+        "why": run.why,
         "error": mask_text(run.error["message"]) if run.error else "",
         "trigger": run.trigger_type,
         "retries": run.retry_count,

@@ -1,14 +1,13 @@
-"""What people look at: runs in lists, one run with its whole history."""
+"""What people look at: runs as lists show them, one run with its whole history."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row
 
-from shared.db.sql import Sql, sql
+from shared.db.sql import sql
 from shared.db.types import must_instant, read_instant, read_json
 from shared.model.moves import RunStatus
 
@@ -45,8 +44,22 @@ class RunSummary:
     ended_at: datetime | None
     next_attempt_at: datetime | None
 
+    @property
+    def why(self) -> str:
+        """Say in a word or a line why it stands where it stands; nothing where its status says it all."""
+        if self.skip_reason:
+            return f"skipped: {self.skip_reason}"
+        if self.status is RunStatus.CANCELLED:
+            return self.stop_reason or ""
+        if self.error is None or self.status is RunStatus.SUCCEEDED:
+            return ""
+        position = self.error.get("position")
+        where = f" at action {position}" if position else ""
+        return f"{self.error['code']}{where}"
 
-def _summary(row: Row[Any]) -> RunSummary:
+
+def run_summary(row: Row[Any]) -> RunSummary:
+    """Read a row of `RUN_COLUMNS`."""
     return RunSummary(
         id=row.id,
         workspace_id=row.workspace_id,
@@ -70,42 +83,6 @@ def _summary(row: Row[Any]) -> RunSummary:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunQuery:
-    """Which of a workspace's runs, newest first; `before` is the id that the last page ended with."""
-
-    workspace_id: str
-    most: int
-    status: RunStatus | None = None
-    automation_id: str | None = None
-    before: str | None = None
-
-
-_CLAUSES: Final[Mapping[str, str]] = {
-    "status": " AND r.status = :status",
-    "automation_id": " AND r.automation_id = :automation_id",
-    "before": " AND r.id < :before",
-}
-
-
-@lru_cache
-def _list_statement(given: tuple[str, ...]) -> Sql:
-    """Make the list's statement for the filters that are given: each combination is compiled once."""
-    clauses = "".join(_CLAUSES[name] for name in given)
-    return sql(
-        f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE r.workspace_id = :workspace_id{clauses}"
-        " ORDER BY r.id DESC LIMIT :most"
-    )
-
-
-def list_runs(conn: Connection, query: RunQuery) -> list[RunSummary]:
-    """Give a workspace's newest runs that the query fits."""
-    filters = {"status": query.status, "automation_id": query.automation_id, "before": query.before}
-    given = {name: value for name, value in filters.items() if value is not None}
-    values = {"workspace_id": query.workspace_id, "most": query.most, **given}
-    return [_summary(row) for row in _list_statement(tuple(given)).run(conn, values)]
-
-
 FIND_RUN_ROWS: Final = sql(
     f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} JOIN {{rows}} ON r.id = x.id"
     " WHERE r.workspace_id = :workspace_id",
@@ -116,7 +93,7 @@ FIND_RUN_ROWS: Final = sql(
 def find_run_rows(conn: Connection, workspace_id: str, run_ids: Iterable[str]) -> dict[str, RunSummary]:
     """Give a workspace's runs by id; those of others are not there."""
     rows = FIND_RUN_ROWS.run_set(conn, ({"id": run_id} for run_id in run_ids), workspace_id=workspace_id)
-    return {row.id: _summary(row) for row in rows}
+    return {row.id: run_summary(row) for row in rows}
 
 
 WORKSPACE_IDS: Final = sql("SELECT r.id FROM workspaces r ORDER BY r.created_at LIMIT :most")

@@ -101,7 +101,7 @@ def put_subject(backends: Backends, caller: Caller, wanted: SubjectFields) -> Pu
 
 
 def delete_subject(backends: Backends, caller: Caller, type_: str, id_: str) -> str:
-    """Mark a subject as deleted and tell of it; give the event's id. Raises NotFound; so does a second call."""
+    """Mark a subject as deleted and tell of it; give the event's id. A second call raises NotFound."""
     now = backends.clock.now()
     key = (caller.workspace_id, type_, id_)
 

@@ -13,7 +13,8 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from shared.db.log_reads import LogQuery, newest_logs, run_log
-from shared.db.reads import RunQuery, list_runs, read_run
+from shared.db.reads import read_run
+from shared.db.run_lists import RunQuery, list_runs
 from shared.db.schema import METADATA
 from shared.dead_stream import list_dead
 from shared.errors import NotFound

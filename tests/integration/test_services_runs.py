@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from shared.db.claims import finished_actions
 from shared.db.outbox import lock_unsent
-from shared.db.reads import RunQuery, list_runs, read_run
+from shared.db.reads import read_run
+from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import Conflict, NotFound
 from shared.model.events import event_from_json
 from shared.model.moves import RunStatus

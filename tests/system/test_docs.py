@@ -11,7 +11,7 @@ import pytest
 
 from knockon.embedded import find_redis
 from shared.db.engine import open_database
-from shared.db.reads import RunQuery, list_runs
+from shared.db.run_lists import RunQuery, list_runs
 from shared.model.automation import Definition, definition_to_json, load_yaml
 from shared.model.moves import ENDED
 from shared.redis_port import open_redis
