@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from knockon.doctor_alerts import examine_alerts
+from knockon.doctor_api import examine_api
 from knockon.doctor_kept import examine_kept
 from knockon.doctor_parts import examine_parts
 from knockon.doctor_redis import examine_redis
@@ -47,6 +48,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
             if finding.level is Level.FAIL:
                 away.add(finding.subject)
     yield from examine_parts(settings, away)
+    yield from _looked("api", examine_api(settings))
 
 
 def _looked(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:

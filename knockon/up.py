@@ -21,6 +21,7 @@ from knockon.supervisor import Say, Spec, Supervisor
 from shared.db.engine import open_database
 from shared.db.migrating import migrate
 from shared.db.reads import workspace_ids
+from shared.ports import free_port, url_of
 from shared.process import StopFlag
 from shared.services.workspaces import MadeKey, create_workspace
 from shared.settings import LogFormat, Settings
@@ -40,7 +41,7 @@ class Counts:
         """List all processes with the names that stand before their lines."""
         matchers = [Spec(f"matcher-{number}", "matcher") for number in range(1, self.matchers + 1)]
         workers = [Spec(f"worker-{number}", "worker") for number in range(1, self.workers + 1)]
-        singles = [Spec(name, name) for name in ("scheduler", "timers", "watchdog")]
+        singles = [Spec(name, name) for name in ("scheduler", "timers", "watchdog", "api")]
         return [*matchers, *workers, *singles]
 
 
@@ -55,13 +56,23 @@ class Served:
 def run_up(settings: Settings, counts: Counts) -> None:
     """Start everything and keep it running until SIGINT, SIGTERM or SIGHUP.
 
-    Raises ConfigError if another `up` runs on the same data folder, or the private Redis cannot be kept.
+    Raises ConfigError if another `up` runs on the same data folder, the port of the API cannot be had, or the
+    private Redis cannot be kept.
     """
     stop = StopFlag()
     stop.listen()
-    with only_one(settings.data_dir), served(settings, say) as servers:
+    with only_one(settings.data_dir):
+        port = free_port(settings.api_host, settings.api_port)
+        _run(settings.model_copy(update={"api_port": port}), counts, stop)
+    with suppress(OSError):
+        print_line("stopped")
+
+
+def _run(settings: Settings, counts: Counts, stop: StopFlag) -> None:
+    with served(settings, say) as servers:
         key = prepare_database(settings)
-        supervisor = Supervisor(counts.specs(), servers.environment, SystemClock(), say)
+        environment = {**servers.environment, "API_PORT": str(settings.api_port)}
+        supervisor = Supervisor(counts.specs(), environment, SystemClock(), say)
         _greet(settings, key)
         try:
             supervisor.run(stop, servers.tend)
@@ -69,8 +80,6 @@ def run_up(settings: Settings, counts: Counts) -> None:
             with suppress(OSError):  # the terminal may be gone, which is why we stop
                 print_line("stopping")
             supervisor.stop(settings.shutdown_grace_s)
-    with suppress(OSError):
-        print_line("stopped")
 
 
 @contextmanager
@@ -150,3 +159,4 @@ def _greet(settings: Settings, key: MadeKey | None) -> None:
     print_line(f"    {name} apply -f {shown_path(AUTOMATIONS)}")
     print_line(f'    {name} publish order.placed --payload \'{{"orderId": 7, "total": 120}}\'')
     print_line(f"    {name} tail")
+    print_line(f"the API is at {url_of(settings.api_host, settings.api_port)}, its description at /docs")

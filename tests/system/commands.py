@@ -17,7 +17,7 @@ from tests.system.fleet import FORKS, become
 from tests.waiting import poll
 
 COMMAND = (sys.executable, "-P", "-m", "knockon")
-OURS = ("REDIS_URL", "DATABASE_URL", "KNOCKON_", "WEBHOOK_", "LOG_", "RUN_", "WATCHDOG_", "HANDLE_")
+OURS = ("REDIS_URL", "DATABASE_URL", "KNOCKON_", "WEBHOOK_", "LOG_", "RUN_", "WATCHDOG_", "HANDLE_", "API_")
 
 
 class Home:
@@ -30,7 +30,7 @@ class Home:
         folder.mkdir(exist_ok=True)
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(OURS)
-        } | dict(settings)
+        } | {"API_PORT": "0", **settings}
 
     def run(self, *arguments: str, code: int = 0, timeout_s: float = 60) -> str:
         """Run a command to its end and give what it printed; it must end with `code`."""

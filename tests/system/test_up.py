@@ -18,7 +18,7 @@ AUTOMATIONS = """
   trigger: {type: EVENT, config: {eventType: order.placed}}
   actions: [{type: CREATE_NOTIFICATION, config: {title: Hello}}]
 """
-ROOMS = {"matcher", "worker", "scheduler", "timers", "watchdog"}
+ROOMS = {"matcher", "worker", "scheduler", "timers", "watchdog", "api"}
 
 
 @pytest.fixture
