@@ -1,11 +1,12 @@
 """What is done to many runs at once: a wish with its filter, and the states of what fulfils it."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, ValidationInfo, field_validator
 
 from shared.errors import IllegalMove
 from shared.model.json_limits import clean_text
@@ -92,33 +93,47 @@ class BulkFilter(Part):
     def _fold_case(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.since is not None and self.until is not None and self.since >= self.until:
-            raise ValueError("`from` must be before `to`")
-        return self
+    @field_validator("until")
+    @classmethod
+    def _check_order(cls, until: datetime | None, info: ValidationInfo) -> datetime | None:
+        since = info.data.get("since")
+        if since is not None and until is not None and since >= until:
+            raise ValueError("must be after `from`")
+        return until
+
+
+def check_filter(kind: BulkKind, wanted: BulkFilter) -> BulkFilter:
+    """Give a filter back if there can be such runs. Raises ValueError."""
+    allowed = STATUSES[kind]
+    status = wanted.status or allowed[0]
+    if status not in allowed:
+        raise ValueError(f"`status` must be {' or '.join(allowed)} for a {kind}")
+    if wanted.fingerprint is not None and status is not RunStatus.DEAD_LETTER:
+        raise ValueError("`fingerprint` is for runs that are DEAD_LETTER alone")
+    if wanted.code is not None and status is RunStatus.PENDING:
+        raise ValueError("`code` is for runs that have ended")
+    return wanted
 
 
 class BulkWish(Part):
     """What to do to the runs of a filter. `from_start` repeats actions that have succeeded."""
 
     kind: BulkKind
-    filter: BulkFilter = BulkFilter()
+    filter: BulkFilter
     from_start: bool = False
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        allowed = STATUSES[self.kind]
-        status = self.filter.status or allowed[0]
-        if status not in allowed:
-            raise ValueError(f"a {self.kind} is of runs that are {' or '.join(allowed)}")
-        if self.filter.fingerprint is not None and status is not RunStatus.DEAD_LETTER:
-            raise ValueError("only runs that are DEAD_LETTER have a fingerprint")
-        if self.filter.code is not None and status is RunStatus.PENDING:
-            raise ValueError("runs that are PENDING have not ended with a code")
-        if self.from_start and self.kind is not BulkKind.REPLAY:
-            raise ValueError("only a replay can begin from the start")
-        return self
+    @field_validator("filter")
+    @classmethod
+    def _check_filter(cls, wanted: BulkFilter, info: ValidationInfo) -> BulkFilter:
+        kind = info.data.get("kind")
+        return wanted if kind is None else check_filter(kind, wanted)
+
+    @field_validator("from_start")
+    @classmethod
+    def _check_start(cls, from_start: object, info: ValidationInfo) -> object:
+        if from_start and info.data.get("kind") is BulkKind.CANCEL:
+            raise ValueError("is for replays alone")
+        return from_start
 
     @property
     def status(self) -> RunStatus:
