@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from api import bulk, metrics, probes
+from api import bulk, metrics, probes, recorded, why
 from api.auth import Guarding
 from api.bodies import Bodies
 from api.errors import Answer, answer_for, failure
@@ -28,7 +28,13 @@ from shared.settings import Settings
 THREADS: Final = 30
 TITLE: Final = "Knockon"
 
-ROUTERS: Final[tuple[APIRouter, ...]] = (bulk.router, metrics.router, probes.router)
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    bulk.router,
+    metrics.router,
+    probes.router,
+    recorded.router,
+    why.router,
+)
 
 
 def make_app(settings: Settings, backends: Backends) -> FastAPI:

@@ -5,6 +5,7 @@ Nothing here is taken, acknowledged or changed. Redis' own errors are raised.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from redis.exceptions import ResponseError
 from shared.keys import GROUP, Keys
 from shared.model.stamps import MAX_MS, MAX_SEQ, Stamp, format_stamp, parse_stamp
 from shared.redis_port import Entry, Fields, RedisPort
+from shared.time.clock import epoch_ms
 
 FIRST: Final[Stamp] = (0, 0)
 LAST: Final[Stamp] = (MAX_MS, MAX_SEQ)
@@ -36,6 +38,13 @@ class Reach:
 
     first: Stamp = FIRST
     last: Stamp = LAST
+
+
+def reach_between(begin: datetime | None, end: datetime | None) -> Reach:
+    """Give what was published from `begin` on and before `end`, to the millisecond; None is no bound."""
+    first = FIRST if begin is None else (min(max(0, epoch_ms(begin)), MAX_MS), 0)
+    last = LAST if end is None else (min(epoch_ms(end) - 1, MAX_MS), MAX_SEQ)
+    return Reach(first, last if last >= FIRST else (0, 0))
 
 
 def find_entry(client: RedisPort, keys: Keys, stamp: Stamp) -> Fields | None:

@@ -24,6 +24,8 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "publish": "publish",
         "apply": "apply",
         "automations": "automations",
+        "explain": "explain",
+        "backtest": "backtest",
         "runs": "runs",
         "tail": "tail",
         "dead": "dead",

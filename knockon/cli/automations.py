@@ -7,6 +7,7 @@ import typer
 import yaml
 
 from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli.dry_runs import run_dry
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
@@ -19,6 +20,7 @@ from shared.services.runs import start_by_hand
 from shared.time.clock import SystemClock, from_epoch_ms
 
 group = typer.Typer(help="What there is; on, off, by hand.", no_args_is_help=True)
+group.command("dry-run")(run_dry)
 
 Reference = Annotated[str, typer.Argument(metavar="KEY", help="The automation's key or id.")]
 

@@ -196,12 +196,14 @@ def _ask_trigger(event: Event, automation: Automation, _known: Known) -> _Answer
 def _ask_database(event: Event, automation: Automation, _known: Known) -> _Answer:
     wanted, found = automation.definition.scope_database_id, database_of(event)
     if automation.definition.trigger.type not in DATABASE_TRIGGERS:
-        return None, found, ""
+        return None, None, ""
     said = "the event names no database" if found is None else "the event is of another database"
     return wanted, found, "" if is_in_scope(event, automation) else said
 
 
 def _ask_properties(event: Event, automation: Automation, _known: Known) -> _Answer:
+    if automation.definition.trigger.type is not TriggerType.PROPERTY_CHANGED:
+        return None, None, ""
     wanted, found = automation.definition.trigger.config.properties, sorted(changed_properties(event))
     if is_watched(event, automation):
         return wanted, found, ""
@@ -240,13 +242,13 @@ def _ask_self_trigger(event: Event, automation: Automation, _known: Known) -> _A
 
 def _ask_depth(event: Event, _automation: Automation, known: Known) -> _Answer:
     reason = f"the chain ends at depth {known.depth_max}" if is_too_deep(event.depth, known.depth_max) else ""
-    return known.depth_max - 1, event.depth, reason
+    return f"below {known.depth_max}", event.depth, reason
 
 
 def _ask_actions(_event: Event, automation: Automation, _known: Known) -> _Answer:
     count = len(automation.definition.actions)
     reason = "" if may_have_actions(count) else f"an automation has 1 to {MAX_ACTIONS} actions"
-    return MAX_ACTIONS, count, reason
+    return f"1 to {MAX_ACTIONS}", count, reason
 
 
 _ASK: Final[Mapping[CheckName, Callable[[Event, Automation, Known], _Answer]]] = MappingProxyType(

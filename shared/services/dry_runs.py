@@ -5,6 +5,7 @@ No executor is known here: actions are rendered, never carried out.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Final
 
 import orjson
@@ -42,22 +43,37 @@ class DryRun:
     actions: Sequence[PreviewedAction]
 
 
-def dry_run(
-    backends: Backends, settings: Settings, workspace_id: str, reference: str, event: Event
-) -> DryRun:
-    """Hold an automation (key or id), as it is now, against an event; its actions are rendered in any case.
+class Sight(StrEnum):
+    """Whether whoever asks may see what is known of subjects; templates find nothing of them else."""
+
+    SUBJECTS = "subjects"
+    NO_SUBJECTS = "no_subjects"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An automation, by key or id, and the event that it is tried with."""
+
+    reference: str
+    event: Event
+    sight: Sight = Sight.SUBJECTS
+
+
+def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Trial) -> DryRun:
+    """Hold an automation, as it is now, against an event; its actions are rendered in any case.
 
     Raises NotFound without the automation.
     """
+    event = trial.event
     known = known_of(backends, settings, event.stamp[0])
     with backends.database.read() as conn:
-        row = find_automation(conn, workspace_id, reference)
+        row = find_automation(conn, workspace_id, trial.reference)
         try:
             automation = automation_of(row)
         except DefinitionError as error:
             return DryRun(row, event, unreadable(str(error)), ())
         known = _with_earlier(conn, automation, event, known)
-        stage = _stage(conn, automation, event, known)
+        stage = _stage(conn, automation, trial, known)
     seen = examine(event, automation, known)
     return DryRun(row, event, seen, preview_actions(event, automation, stage))
 
@@ -94,9 +110,10 @@ def _with_earlier(conn: Connection, automation: Automation, event: Event, known:
     return replace(known, earlier=earlier_of(run, event))
 
 
-def _stage(conn: Connection, automation: Automation, event: Event, known: Known) -> Stage:
+def _stage(conn: Connection, automation: Automation, trial: Trial, known: Known) -> Stage:
     """Read what the automation's templates ask for, but no secret's value."""
-    ref = subject_of(event) if asks_for_subject(automation) else None
+    is_seen = trial.sight is Sight.SUBJECTS and asks_for_subject(automation)
+    ref = subject_of(trial.event) if is_seen else None
     row = None if ref is None else find_subject(conn, automation.workspace_id, ref.type, ref.id)
     subject = None if ref is None or row is None else {**data(row), "type": ref.type, "id": ref.id}
     names = asked_secrets(automation)
