@@ -1,4 +1,4 @@
-"""Many finished runs, written as sets, for tests of lists: what is over must not make them slow."""
+"""Many finished runs and log lines, written as sets, for tests of lists: what is over must not slow them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -29,6 +29,19 @@ INSERT: Final = sql(
     at="timestamptz",
 )
 ANALYZE: Final = sql("ANALYZE automation_runs")
+INSERT_LINES: Final = sql(
+    """
+    INSERT INTO automation_logs (xid, workspace_id, automation_id, run_id, level, message, at)
+    SELECT {xid}, workspace_id, automation_id, run_id, level, message, at FROM {rows}
+    """,
+    workspace_id="text",
+    automation_id="text",
+    run_id="text",
+    level="text",
+    message="text",
+    at="timestamptz",
+)
+ANALYZE_LINES: Final = sql("ANALYZE automation_logs")
 
 
 def run_id(number: int) -> str:
@@ -60,5 +73,26 @@ def _row(number: int, workspaces: int) -> dict[str, Any]:
         "trigger_type": "MANUAL" if number % 10_000 < workspaces else "EVENT",
         "subject_id": f"r{number % 5_000}",
         "status": "FAILED" if number % 1_000 < workspaces else "SUCCEEDED",
+        "at": made_at(number).isoformat(),
+    }
+
+
+def fill_log(database: Database, count: int) -> None:
+    """Write log lines of w0 and w1 in turn, a second apart; every hundredth is a warning."""
+    for first in range(0, count, CHUNK):
+        with database.begin() as conn:
+            INSERT_LINES.run_set(conn, [_line(number) for number in range(first, min(count, first + CHUNK))])
+    with database.begin() as conn:
+        ANALYZE_LINES.run(conn)
+
+
+def _line(number: int) -> dict[str, Any]:
+    workspace = number % 2
+    return {
+        "workspace_id": f"w{workspace}",
+        "automation_id": f"a{workspace}-{number // 2 % AUTOMATIONS}",
+        "run_id": f"run-{number // 8}",
+        "level": "warning" if number % 100 < 2 else "info",
+        "message": f"line {number}",
         "at": made_at(number).isoformat(),
     }

@@ -14,7 +14,17 @@ from knockon.cli.connections import opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import STYLES, Form, console, print_json_line, show, show_instant, show_json
 from shared.db.engine import Database
-from shared.db.log_reads import LEVELS, LogCursor, LogQuery, LogRow, log_end, logs_after, newest_logs
+from shared.db.log_reads import (
+    LEVELS,
+    START,
+    LogCursor,
+    LogQuery,
+    LogRow,
+    log_end,
+    log_start,
+    logs_after,
+    newest_logs,
+)
 from shared.masking import mask_tree
 from shared.process import StopFlag
 from shared.services.references import check_workspace, find_ever_automation
@@ -80,30 +90,27 @@ def _query(database: Database, options: TailOptions) -> LogQuery:
     return LogQuery(options.workspace, automation_id, options.run, options.level, since)
 
 
-def _print_backlog(database: Database, query: LogQuery, options: TailOptions) -> LogCursor | None:
+def _print_backlog(database: Database, query: LogQuery, options: TailOptions) -> LogCursor:
     """Print what is there already; give the place to go on from."""
-    if options.since is not None or options.run is not None:
-        return _print_new(database, query, None, options.output)
     with database.read() as conn:
-        end = log_end(conn, query.workspace_id)
-        rows = newest_logs(conn, query, most=LINES_BEFORE)
-    _print(rows, options.output)
-    return max(filter(None, (end, *(row.cursor for row in rows))), default=None)
+        if query.since is None and options.run is None:
+            end = log_end(conn, query.workspace_id)
+            rows = newest_logs(conn, query, most=LINES_BEFORE)
+            _print(rows, options.output)
+            return max([end, *(row.cursor for row in rows)])
+        start = START if query.since is None else log_start(conn, query.workspace_id, query.since)
+    return _print_new(database, query, start, options.output)
 
 
-def _print_new(
-    database: Database, query: LogQuery, cursor: LogCursor | None, output: Form
-) -> LogCursor | None:
+def _print_new(database: Database, query: LogQuery, cursor: LogCursor, output: Form) -> LogCursor:
     """Print all that follows the cursor; give the place to go on from, past the lines that were left out."""
-    with database.read() as conn:
-        end = log_end(conn, query.workspace_id)
     while True:
         with database.read() as conn:
-            rows = logs_after(conn, query, cursor, most=PAGE)
-        _print(rows, output)
-        cursor = rows[-1].cursor if rows else cursor
-        if len(rows) < PAGE:
-            return max(filter(None, (cursor, end)), default=None)
+            page = logs_after(conn, query, cursor, most=PAGE)
+        _print(page.rows, output)
+        cursor = page.edge
+        if page.is_end:
+            return cursor
 
 
 def _print(rows: Iterable[LogRow], output: Form) -> None:

@@ -37,6 +37,22 @@ def open_here(redis_url: str, database_url: str) -> Iterator[OpenRoom]:
         room.parts.redis.close()
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def database_of_a_module(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Give the address of a migrated database for all tests of a module, which change nothing in it."""
+    if request.param == "sqlite":
+        path = tmp_path_factory.mktemp("module") / "knockon.db"
+        path.write_bytes(request.getfixturevalue("sqlite_template").read_bytes())
+        yield f"sqlite:///{path}"
+        return
+    lender = request.getfixturevalue("postgres_lender")
+    name = lender.lend()
+    yield lender.server.url(name)
+    lender.take_back(name)
+
+
 @pytest.fixture
 def room(open_here: OpenRoom) -> Room:
     """Open one room as it is by default, once for each kind of database."""

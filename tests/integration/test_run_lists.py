@@ -1,16 +1,15 @@
 """Lists of runs: which rows a page holds, how it goes on, and that it walks down one index."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
 
 from shared.db.engine import Database, open_database
 from shared.db.run_lists import SCANNED, RunPage, RunQuery, list_runs, page_of_runs
 from shared.model.moves import RunStatus
 from shared.model.subjects import SubjectRef
+from tests.statements import explain, statements
 from tests.volume import fill, made_at, run_id
 
 COUNT = 20_000
@@ -34,23 +33,13 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+@pytest.fixture(scope="module")
+def filled(database_of_a_module: str) -> Iterator[Database]:
     """Give a database with twenty thousand runs, for all tests of this module."""
-    if request.param == "sqlite":
-        path = tmp_path_factory.mktemp("lists") / "knockon.db"
-        path.write_bytes(request.getfixturevalue("sqlite_template").read_bytes())
-        url, name = f"sqlite:///{path}", None
-    else:
-        lender = request.getfixturevalue("postgres_lender")
-        name = lender.lend()
-        url = lender.server.url(name)
-    database = open_database(url)
+    database = open_database(database_of_a_module)
     fill(database, COUNT)
     yield database
     database.dispose()
-    if name is not None:
-        request.getfixturevalue("postgres_lender").take_back(name)
 
 
 def fits(number: int, query: dict[str, Any]) -> bool:
@@ -98,19 +87,6 @@ def test_a_page_of_what_is_rare_looks_only_so_far_and_goes_on(filled: Database) 
     assert first.before == run_id(COUNT - 1 - 2 * (SCANNED - 1))
 
 
-@contextmanager
-def statements(conn: Connection) -> Iterator[list[tuple[str, Any]]]:
-    """Collect what is executed, as the driver gets it."""
-    seen: list[tuple[str, Any]] = []
-
-    def note(_: object, __: object, statement: str, values: Any, *___: object) -> None:
-        seen.append((statement, values))
-
-    event.listen(conn, "before_cursor_execute", note)
-    yield seen
-    event.remove(conn, "before_cursor_execute", note)
-
-
 @pytest.mark.parametrize("query", QUERIES, ids=str)
 def test_every_page_walks_down_one_index(filled: Database, query: dict[str, Any]) -> None:
     looks = bool(LOOKED & query.keys()) or {"automation_id", "status"} <= query.keys()
@@ -118,15 +94,9 @@ def test_every_page_walks_down_one_index(filled: Database, query: dict[str, Any]
     with filled.read() as conn:
         with statements(conn) as seen:
             page_of_runs(conn, RunQuery("w1", 50, **query))
-        plans = [explained(conn, statement, values) for statement, values in seen]
+        plans = [explain(conn, *each) for each in seen]
     assert len(plans) == (2 if looks else 1)
     for told in plans:
         assert not [bad for bad in NOT_A_WALK if bad in told], told
     if not looks and "status" not in query:
         assert not [bad for bad in SORTS if bad in plans[0]], plans[0]
-
-
-def explained(conn: Connection, statement: str, values: Any) -> str:
-    word = "EXPLAIN QUERY PLAN" if conn.dialect.name == "sqlite" else "EXPLAIN"
-    rows = conn.exec_driver_sql(f"{word} {statement}", values).all()
-    return "\n".join(" ".join(str(part) for part in row) for row in rows)
