@@ -140,6 +140,8 @@ class Intake:
             again = self._backends.database.transact(partial(touch_unclaimed, runs=runs, now=now))
             for kind, run_ids in again.items():
                 settled.handles[kind] += run_ids
+        entry_ids = _entry_ids(decoded)
+        tally.health("entries_taken", len(entry_ids))
         tally.health("entries_buried", len(decoded.burials))
         tally.health("lost_trimmed", len(decoded.trimmed))
         tally.health("definitions_unreadable", self._loader.take_unreadable())
@@ -150,7 +152,7 @@ class Intake:
                 self._backends.queue.add_to(pipe, kind, run_ids, now)
             bury(pipe, keys, decoded.burials)
             tally.add_to(pipe)
-            pipe.xack(keys.stream, GROUP, *_entry_ids(decoded))
+            pipe.xack(keys.stream, GROUP, *entry_ids)
             pipe.execute()
         passed(FaultPoint.ENQUEUE_AFTER)
         _log_losses(decoded, settled)

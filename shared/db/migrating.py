@@ -22,6 +22,7 @@ class Migrated(StrEnum):
     MADE = "was empty and has its tables now"
     CHANGED = "is up to date now"
     LEFT = "was up to date already"
+    LATER = "has the shape of a later version, and is left as it is"
 
 
 def migrate(url: str) -> Migrated:
@@ -36,6 +37,8 @@ def migrate(url: str) -> Migrated:
         config.set_main_option("script_location", str(MIGRATIONS))
         with database.begin() as conn:
             before = _revision(conn)
+            if not _is_known(before):
+                return Migrated.LATER
             config.attributes["connection"] = conn
             command.upgrade(config, "head")
             if before is None:
@@ -50,10 +53,26 @@ def _revision(conn: Connection) -> str | None:
 
 
 def missing_migrations(database: Database) -> list[str]:
-    """Name the revisions that the database still lacks; empty when it is up to date."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
+    """Name the revisions that the database still lacks; none when it is up to date, or later than we are."""
     with database.read() as conn:
         current = _revision(conn)
-    return [found.revision for found in reversed(list(script.iterate_revisions("head", current or "base")))]
+    if not _is_known(current):
+        return []
+    found = _scripts().iterate_revisions("head", current or "base")
+    return [each.revision for each in reversed(list(found))]
+
+
+def is_later(database: Database) -> bool:
+    """Tell whether a later version made the tables: this one works on them, since migrations only add."""
+    with database.read() as conn:
+        return not _is_known(_revision(conn))
+
+
+def _is_known(revision: str | None) -> bool:
+    return revision is None or any(each.revision == revision for each in _scripts().walk_revisions())
+
+
+def _scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return ScriptDirectory.from_config(config)

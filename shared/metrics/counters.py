@@ -14,6 +14,7 @@ OUTCOMES: Final = ("succeeded", "failed")
 HEALTH: Final[Mapping[str, str]] = MappingProxyType(
     {
         DEAD_LETTERS: "knockon_dead_letters_total",
+        "entries_taken": "knockon_entries_taken_total",
         "entries_buried": "knockon_entries_buried_total",
         "lost_trimmed": "knockon_entries_lost_total",
         "stream_gaps": "knockon_stream_gaps_total",

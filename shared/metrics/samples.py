@@ -107,6 +107,7 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
             Kind.COUNTER, "Actions that succeeded, and attempts that failed.", ("type", "outcome")
         ),
         "knockon_dead_letters_total": Metric(Kind.COUNTER, "Dead letters of all workspaces."),
+        "knockon_entries_taken_total": Metric(Kind.COUNTER, "Entries that matchers have finished."),
         "knockon_entries_buried_total": Metric(Kind.COUNTER, "Entries that went to the dead stream."),
         "knockon_entries_lost_total": Metric(
             Kind.COUNTER, "Entries that were trimmed after they had been handed out."

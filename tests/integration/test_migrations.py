@@ -1,5 +1,6 @@
 """The migrations, from nothing to the tables that the code knows, on both databases."""
 
+import ast
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,11 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from psycopg import sql as pg
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import OperationalError
 
 from shared.db.engine import Database, open_database
-from shared.db.migrating import Migrated, migrate, missing_migrations
+from shared.db.migrating import Migrated, is_later, migrate, missing_migrations
 from shared.db.people import insert_workspace, workspace_name
 from shared.db.schema import METADATA
 from tests.runs import NOW
@@ -134,3 +135,27 @@ def test_two_migrations_at_once_both_succeed(empty_url: str, tmp_path: Path) -> 
         assert missing_migrations(opened.database) == []
         with opened.database.read() as conn:
             assert set(METADATA.tables) < set(inspect(conn).get_table_names())
+
+
+def test_the_tables_of_a_later_version_are_left_as_they_are(migrated: Database, empty_url: str) -> None:
+    assert not is_later(migrated)
+    with migrated.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '9999_later'"))
+    assert is_later(migrated)
+    assert missing_migrations(migrated) == []
+    assert migrate(empty_url) is Migrated.LATER
+    with migrated.read() as conn:
+        assert workspace_name(conn, "w1") is None
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "migrations" / "versions").glob("0*.py")), ids=lambda file: file.name
+)
+def test_a_migration_takes_nothing_from_the_version_before(file: Path) -> None:
+    (upgrade,) = (
+        node
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name == "upgrade"
+    )
+    called = {node.attr for node in ast.walk(upgrade) if isinstance(node, ast.Attribute)}
+    assert not {name for name in called if name.startswith(("drop_", "alter_", "rename_"))}

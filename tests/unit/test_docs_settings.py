@@ -1,4 +1,4 @@
-"""The tables of operations are what the settings, the constants, the keys and the log lines are."""
+"""The tables of operations are what the settings, the constants and the log lines are."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from shared.keys import Keys
 from shared.settings import Settings
 from tests.pages import ROOT, names, page
 
@@ -59,22 +58,6 @@ def test_each_limit_is_the_constant_that_it_names(what: str, limit: str, where: 
     value = getattr(import_module(module), constant)
     number = value.total_seconds() if isinstance(value, timedelta) else value
     assert float(limit.replace(",", "")) == number, what
-
-
-def test_the_counters_have_the_names_of_their_keys() -> None:
-    keys = Keys("", "factory:events")
-    documented = {names(row[0])[0] for row in PAGE.table("What to watch", 1)}
-    health = {found for text in sources() for found in re.findall(r'(?:\.health|\.count)\("(\w+)"', text)}
-    health |= {found for text in sources() for found in re.findall(r'BAD_COUNTER: Final = "(\w+)"', text)}
-    skipped = {found for text in sources() for found in re.findall(r'\.skipped\("(\w+)"', text)}
-    assert documented == {
-        keys.matched("{trigger type}"),
-        keys.action("{type}", "succeeded"),
-        keys.action("{type}", "failed"),
-        keys.dead_letter("{workspace}"),
-        *(keys.skipped(reason) for reason in skipped),
-        *(keys.count(name) for name in health),
-    }
 
 
 def test_the_log_lines_to_watch_are_written() -> None:
