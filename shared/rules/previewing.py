@@ -118,6 +118,7 @@ def _preview(position: int, action: Action, scopes: _Scopes, known: frozenset[st
     unknown = [name for name in names if name not in known]
     if unknown:
         fault = Fault(ABSENT_CODE, f"there is no secret {', '.join(unknown)} in the workspace")
+    missing = tuple(path for path in missing if path not in assumed)
     return PreviewedAction(position, action.type, config, missing, assumed, names, fault)
 
 
@@ -152,11 +153,10 @@ def _assume(texts: Iterable[str], position: int) -> tuple[dict[str, Any], tuple[
     for path in (path for text in texts if _OUTPUT in text for path in template_paths(text)):
         if len(path) < 3 or path[0] != "actions" or path[2] != _OUTPUT or not _is_before(path[1], position):
             continue
-        fields = [step for step in path[3:] if isinstance(step, str)]
-        known = fields if len(fields) == len(path) - 3 else []
-        name = ".".join([f"actions.{path[1]}", _OUTPUT, *known])
+        name = ".".join(map(str, path))
         assumed[name] = None
-        _put(outputs, [str(path[1]), _OUTPUT, *known], f"({name})")
+        if all(isinstance(step, str) for step in path[3:]):
+            _put(outputs, list(map(str, path[1:])), f"({name})")
     return outputs, tuple(assumed)
 
 
