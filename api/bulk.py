@@ -12,11 +12,9 @@ from api.paging import Listed, Page
 from api.served import Served
 from shared.db.bulk import LAST, BulkOperation, list_operations
 from shared.db.dead_groups import DeadGroup, list_dead_groups
-from shared.masking import mask_tree
 from shared.model.bulk import BulkFilter, BulkKind, BulkStatus, BulkWish, check_filter
 from shared.services.backends import Caller
-from shared.services.bulk import cancel_bulk, confirm, preview, show_bulk
-from shared.services.runs import ReplayFrom
+from shared.services.bulk import cancel_bulk, confirm, document_of, preview, show_bulk
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["many runs"])
@@ -46,22 +44,7 @@ class OperationOut(BaseModel):
     @classmethod
     def of(cls, operation: BulkOperation) -> Self:
         """Show an operation."""
-        return cls(
-            id=operation.id,
-            kind=operation.kind,
-            status=operation.status,
-            filter=mask_tree(operation.filter),
-            from_start=operation.start == ReplayFrom.START,
-            total=operation.total,
-            more=operation.is_more,
-            done=operation.done,
-            skipped=operation.skipped,
-            created_by=operation.created_by,
-            created_at=operation.created_at,
-            confirmed_by=operation.confirmed_by,
-            confirmed_at=operation.confirmed_at,
-            ended_at=operation.ended_at,
-        )
+        return cls.model_validate(document_of(operation))
 
 
 class ReplayIn(BaseModel):

@@ -1,7 +1,9 @@
 """Many runs that have ended badly, or wait, for tests of what is done to all of them at once."""
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -121,3 +123,20 @@ def fingerprint_of(backends: Backends, run_id: str) -> str | None:
         found = conn.execute(text("SELECT fingerprint FROM automation_runs WHERE id = :id"), {"id": run_id})
         mark: str | None = found.scalar_one()
         return mark
+
+
+@contextmanager
+def working(backends: Backends) -> Iterator[None]:
+    """Have a thread do what is confirmed, until the block ends."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            do_all(backends)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    stop.set()
+    thread.join(30)
+    assert not thread.is_alive()

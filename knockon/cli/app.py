@@ -29,6 +29,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "runs": "runs",
         "tail": "tail",
         "dead": "dead",
+        "bulk": "bulk",
         "events": "events",
         "keys": "keys",
         "secrets": "secrets",

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli import moves
+from knockon.cli.connections import opened_database
 from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
 from knockon.cli.output import (
     Form,
     print_json,
     print_line,
-    print_note,
     print_table,
     show_instant,
     show_json,
@@ -25,18 +25,12 @@ from shared.errors import NotFound
 from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
 from shared.services.references import check_workspace, find_ever_automation
-from shared.services.runs import Cancelled, Insistence, ReplayFrom, Replays, cancel, replay
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
 
 LOG_LINES: Final = 500
-AT_ONCE: Final = 1000
 
-RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID", help="The runs' ids.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run's id.")]
-FromStart = Annotated[
-    bool, typer.Option("--from-start", help="Repeat all actions, those that succeeded too.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +53,9 @@ class ShowOptions:
     output: Output = Form.TABLE
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """Which runs, and where they begin."""
-
-    run_ids: RunIds
-    from_start: FromStart = False
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
-
-
-@dataclass(frozen=True, slots=True)
-class CancelOptions:
-    """Which run, and whether it may be running."""
-
-    run_id: RunId
-    force: Annotated[
-        bool, typer.Option("--force", help="Stop one that runs before its next action, if it has one.")
-    ] = False
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
-
-
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the top, under one name."""
+    moves.add_to(group)
     app.add_typer(group, name="runs")
 
 
@@ -115,57 +88,6 @@ def show_one(options: ShowOptions) -> None:
     _print_actions(detail)
     _print_attempts(detail)
     _print_logs(logs)
-
-
-@group.command("replay")
-@takes(ReplayOptions)
-def replay_some(options: ReplayOptions) -> None:
-    """Run failed and dead-lettered runs again, from the action that failed."""
-    start = ReplayFrom.START if options.from_start else ReplayFrom.FAILED_ACTION
-    print_replays(replay_all(options.run_ids, options.workspace, start), start, options.output)
-
-
-@group.command("cancel")
-@takes(CancelOptions)
-def cancel_one(options: CancelOptions) -> None:
-    """Cancel a run that waits."""
-    insistence = Insistence.FORCE if options.force else Insistence.GENTLE
-    with opened_backends() as backends:
-        how = cancel(backends, caller(options.workspace), options.run_id, insistence)
-    if options.output is Form.JSON:
-        print_json({"run_id": options.run_id, "cancelled": how})
-        return
-    stopping = "it stops before its next action, as FAILED CANCELLED, unless it is in its last action"
-    print_line("cancelled" if how is Cancelled.AT_ONCE else stopping)
-
-
-def replay_all(run_ids: Sequence[str], workspace: str, start: ReplayFrom) -> Replays:
-    """Replay runs for the user of this shell, a thousand in a transaction."""
-    with opened_backends() as backends:
-        parts = [
-            replay(backends, caller(workspace), run_ids[first : first + AT_ONCE], start)
-            for first in range(0, len(run_ids), AT_ONCE)
-        ]
-    return Replays(
-        replayed=tuple(run_id for part in parts for run_id in part.replayed),
-        going_on=tuple(run_id for part in parts for run_id in part.going_on),
-    )
-
-
-def print_replays(done: Replays, start: ReplayFrom, output: Form) -> None:
-    """Print what became of runs that were to be replayed."""
-    if output is Form.JSON:
-        print_json({**asdict(done), "from": start})
-        return
-    how = "from the action that failed"
-    if start is ReplayFrom.START:
-        how = "from the start: actions that succeeded are repeated too"
-    if done.replayed:
-        print_line(f"{len(done.replayed)} replayed {how}")
-    if not done.replayed and not done.going_on:
-        print_line("there is nothing to replay")
-    for run_id in done.going_on:
-        print_note(f"{run_id} is going on already")
 
 
 def print_runs(rows: Sequence[RunSummary], output: Form) -> None:

@@ -21,6 +21,7 @@ from shared.db.bulk_runs import Selection, count_selected, newest_run
 from shared.db.types import write_instant
 from shared.errors import Conflict, NotFound
 from shared.ids import new_id
+from shared.masking import mask_tree
 from shared.model.bulk import BulkKind, BulkStatus, BulkWish
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Backends, Caller
@@ -92,6 +93,26 @@ def cancel_bulk(backends: Backends, caller: Caller, operation_id: str) -> BulkOp
 def show_bulk(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
     """Give one operation of the caller's workspace as it stands. Raises NotFound."""
     return _must_find(conn, caller, operation_id)
+
+
+def document_of(operation: BulkOperation) -> dict[str, Any]:
+    """Write an operation as people's programs read it. `more`: the preview found more than `total`."""
+    return {
+        "id": operation.id,
+        "kind": operation.kind,
+        "status": operation.status,
+        "filter": mask_tree(operation.filter),
+        "from_start": operation.start == ReplayFrom.START,
+        "total": operation.total,
+        "more": operation.is_more,
+        "done": operation.done,
+        "skipped": operation.skipped,
+        "created_by": operation.created_by,
+        "created_at": operation.created_at,
+        "confirmed_by": operation.confirmed_by,
+        "confirmed_at": operation.confirmed_at,
+        "ended_at": operation.ended_at,
+    }
 
 
 def _look(conn: Connection, caller: Caller, wish: BulkWish, backends: Backends) -> Preview:

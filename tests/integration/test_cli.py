@@ -12,6 +12,7 @@ from shared.db.engine import open_database
 from shared.keys import GROUP
 from shared.services.backends import Backends
 from shared.services.workspaces import hash_key
+from tests.bulk import working
 from tests.commanding import AUTOMATIONS, Knockon, document, start
 from tests.people import set_run
 from tests.waiting import poll
@@ -126,14 +127,18 @@ def test_failed_and_dead_runs_are_replayed_once(knockon: Knockon, backends: Back
     assert f"{failed} is going on already" in knockon("runs", "replay", failed).stderr
     assert len(document(knockon("dead", "list", "-o", "json"))) == 3
     assert "succeeded are repeated" in knockon("dead", "replay", dead[0], "--from-start").stdout
-    assert len(document(knockon("dead", "replay", "--automation", "welcome", "-o", "json"))["replayed"]) == 2
+    with working(backends):
+        said = knockon("dead", "replay", "--automation", "welcome", "--yes").stdout
+    assert said == "2 replayed from the action that failed\n"
     assert document(knockon("dead", "list", "-o", "json")) == []
     set_run(backends, failed, "DEAD_LETTER")
     knockon(
         "apply", "-f", "-", "--prune", stdin=AUTOMATIONS.split("- key: second")[1].join(("- key: second", ""))
     )
-    assert document(knockon("dead", "replay", "--all", "-o", "json"))["replayed"] == []
-    assert knockon("dead", "replay", "--all").stdout == "there is nothing to replay\n"
+    with working(backends):
+        left = knockon("dead", "replay", "--all", "--yes")
+    assert left.stdout == "0 replayed from the action that failed\n"
+    assert left.stderr.endswith("1 skipped: of a deleted automation\n")
     assert "was deleted" in knockon("dead", "replay", failed, code=1).stderr
     gone = dead[0]
     logs = document(knockon("runs", "show", gone, "-o", "json"))["logs"]
@@ -263,6 +268,12 @@ COMMANDS = [
     ["dead", "list"],
     ["dead", "replay", "--all"],
     ["dead", "replay", "r1"],
+    ["dead", "groups"],
+    ["bulk", "list"],
+    ["bulk", "show", "b1"],
+    ["bulk", "cancel", "b1"],
+    ["runs", "replay", "--status", "failed"],
+    ["runs", "cancel", "--all"],
     ["publish", "order.placed"],
 ]
 
