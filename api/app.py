@@ -14,12 +14,27 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from api import bulk, metrics, probes, recorded, why
+from api import (
+    audit,
+    bulk,
+    events,
+    flags,
+    keys,
+    members,
+    metrics,
+    notifications,
+    probes,
+    recorded,
+    secrets,
+    why,
+    workspace,
+)
 from api.auth import Guarding
 from api.bodies import Bodies
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
 from api.methods import Methods
+from api.openapi import describe
 from api.requests import Answering
 from shared.metrics.exposition import Metrics
 from shared.services.backends import Backends
@@ -29,11 +44,19 @@ THREADS: Final = 30
 TITLE: Final = "Knockon"
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
+    audit.router,
     bulk.router,
+    events.router,
+    flags.router,
+    keys.router,
+    members.router,
     metrics.router,
+    notifications.router,
     probes.router,
     recorded.router,
+    secrets.router,
     why.router,
+    workspace.router,
 )
 
 
@@ -61,6 +84,7 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
     app.state.metrics = Metrics(backends)
     for router in ROUTERS:
         app.include_router(router)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # as FastAPI has it be extended
     return app
 
 

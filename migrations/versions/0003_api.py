@@ -23,10 +23,12 @@ def upgrade() -> None:
     _fingerprints()
     _bulk_operations()
     _idempotency_keys()
+    op.create_index("ix_notifications_workspace", "notifications", ["workspace_id", "id"], unique=False)
 
 
 def downgrade() -> None:
     """Drop them, and everything in them."""
+    op.drop_index("ix_notifications_workspace", "notifications")
     op.drop_table("idempotency_keys")
     op.drop_table("bulk_operations")
     op.drop_index("ix_runs_fingerprint", "automation_runs")

@@ -14,13 +14,17 @@ from shared.db.types import must_instant, read_json, write_instant
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which entries of a workspace: at most `most`, of a kind of thing or one thing, from an instant on."""
+    """Which entries of a workspace: at most `most`, of a kind of thing or one thing, from an instant on.
+
+    `before` is the id that the last page ended with.
+    """
 
     workspace_id: str
     most: int
     resource_type: str | None = None
     resource_id: str | None = None
     since: datetime | None = None
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ _CLAUSES: Final[Mapping[str, str]] = {
     "resource_type": " AND r.resource_type = :resource_type",
     "resource_id": " AND r.resource_id = :resource_id",
     "since": " AND r.at >= :since",
+    "before": " AND r.id < :before",
 }
 
 
@@ -59,6 +64,7 @@ def list_audit(conn: Connection, query: AuditQuery) -> list[AuditRow]:
         "resource_type": query.resource_type,
         "resource_id": query.resource_id,
         "since": write_instant(query.since) if query.since else None,
+        "before": query.before,
     }
     given = {name: value for name, value in filters.items() if value is not None}
     values = {**given, "workspace_id": query.workspace_id, "most": query.most}

@@ -248,6 +248,7 @@ NOTIFICATIONS: Final = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("read_at", UtcDateTime),
     Index("ix_notifications_member", "member_id", "id"),
+    Index("ix_notifications_workspace", "workspace_id", "id"),
     Index("ix_notifications_resource", "resource_type", "resource_id"),
 )
 

@@ -1,0 +1,61 @@
+"""`/v1/flags`: what the workspace has turned on or off by name."""
+
+from datetime import datetime
+from typing import Annotated, Final, Self
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.auth import needs
+from api.paging import Listed, Page
+from api.served import Served
+from shared.db.flags import Flag, list_flags
+from shared.model.flag_states import FlagState
+from shared.services.backends import Backends, Caller
+from shared.services.flags import NAME, set_flag
+from shared.services.workspaces import Scope
+
+router: Final = APIRouter(tags=["flags"])
+
+Admin = Annotated[Caller, needs(Scope.ADMIN)]
+
+
+class FlagOut(BaseModel):
+    """A flag that was set."""
+
+    name: str
+    state: FlagState
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, flag: Flag) -> Self:
+        """Show a flag."""
+        return cls(name=flag.name, state=flag.state, updated_at=flag.updated_at)
+
+
+class FlagIn(BaseModel):
+    """A flag, and what it is to say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(pattern=f"^{NAME.pattern}$", examples=["human-lock"])
+    state: FlagState
+
+
+@router.get("/v1/flags")
+def list_all(caller: Admin, backends: Served, page: Page) -> Listed[FlagOut]:
+    """List the flags that were set, by name."""
+    rows = [row for row in _rows(backends, caller) if page.after is None or row.name > page.after]
+    return page.cut(rows, FlagOut.of, lambda row: row.name)
+
+
+@router.post("/v1/flags")
+def set_one(caller: Admin, backends: Served, wanted: FlagIn) -> FlagOut:
+    """Turn a flag on or off."""
+    set_flag(backends.database, backends.clock, caller, (wanted.name, wanted.state))
+    return next(FlagOut.of(row) for row in _rows(backends, caller) if row.name == wanted.name)
+
+
+def _rows(backends: Backends, caller: Caller) -> list[Flag]:
+    with backends.database.read() as conn:
+        return list_flags(conn, caller.workspace_id)
