@@ -15,10 +15,12 @@ from knockon.doctor_api import examine_api
 from knockon.doctor_kept import examine_kept
 from knockon.doctor_parts import examine_parts
 from knockon.doctor_redis import examine_redis
+from knockon.doctor_server import examine_server, open_files
+from knockon.doctor_work import examine_work
 from knockon.findings import Finding, Level
 from knockon.servers import check_database_file, database_url
 from shared.db.engine import Database, open_database, sqlite_file
-from shared.db.migrating import missing_migrations
+from shared.db.migrating import is_later, missing_migrations
 from shared.db.reads import workspace_ids
 from shared.db.schedules import standing_schedules
 from shared.db.server_clock import SKEW_MAX, clock_skew
@@ -40,6 +42,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _python()
     yield _settings()
     yield _data_folder(settings.data_dir)
+    yield open_files()
     yield from plugin_findings()
     away = set[str]()
     for subject, check in (("redis", examine_redis), ("sql", _sql)):
@@ -118,6 +121,8 @@ def _sql(settings: Settings) -> Iterator[Finding]:
             yield finding
             if finding.level is Level.FAIL:
                 return
+        yield from examine_server(database, file)
+        yield from examine_work(database, settings)
         yield from examine_kept(database, settings)
         yield from examine_alerts(database, settings)
     except SQLAlchemyError as error:
@@ -137,6 +142,9 @@ def _migrations(database: Database) -> Finding:
     missing = missing_migrations(database)
     if missing:
         return Finding(Level.FAIL, "sql", f"{database.dialect} lacks {', '.join(missing)}", "knockon migrate")
+    if is_later(database):
+        text = f"{database.dialect}, with the tables of a later version"
+        return Finding(Level.WARN, "sql", text, "install that version here too")
     return Finding(Level.OK, "sql", f"{database.dialect}, with all migrations")
 
 

@@ -1,17 +1,19 @@
 """What the doctor finds in Redis: the server itself, the stream and the queues."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
 from knockon.findings import Finding, Level
 from knockon.servers import redis_url
+from matcher.gaps import find_gap
 from shared.errors import ConfigError
 from shared.keys import GROUP, Keys
 from shared.masking import mask_urls
+from shared.metrics.redis_reading import stream_state
 from shared.model.runs import QueueKind
 from shared.presence import SUSPENDED
 from shared.queue import HandleQueue
@@ -110,20 +112,28 @@ def _suspension(client: RedisPort) -> Finding:
 def _stream(client: RedisPort, keys: Keys) -> Finding:
     if not client.exists(keys.stream):
         return Finding(Level.OK, "stream", f"{keys.stream} holds nothing yet")
-    groups = {group["name"]: group for group in client.xinfo_groups(keys.stream)}
-    group = groups.get(GROUP) or groups.get(GROUP.encode())
-    length = client.xlen(keys.stream)
+    about = client.xinfo_stream(keys.stream)
+    group = next((each for each in client.xinfo_groups(keys.stream) if each["name"] == GROUP.encode()), None)
+    state = stream_state(client, keys)
     if group is None:
-        return Finding(
-            Level.WARN, "stream", f"{length} entries, and no matcher has ever read", "knockon run matcher"
-        )
-    lag, pending = group.get("lag"), group["pending"]
-    is_read = group["last-delivered-id"] == client.xinfo_stream(keys.stream)["last-generated-id"]
-    unread = "all read" if is_read else f"{'some' if lag is None else lag} not read yet"
-    text = f"{length} entries, {pending} being worked on, {unread}"
-    if (lag or 0) > LONG_LAG:
+        text = f"{state.entries} entries, and no matcher has ever read"
+        return Finding(Level.WARN, "stream", text, "knockon run matcher")
+    unread = {0: "all read", None: "some not read yet"}.get(state.lag, f"{state.lag} not read yet")
+    text = f"{state.entries} entries, {state.pending} being worked on, {unread}"
+    if _is_cut(about, group["last-delivered-id"]):
+        text = f"{text}; entries that nobody had read were trimmed"
+        return Finding(Level.WARN, "stream", text, "raise EVENTS_MAXLEN, here and in the publishers")
+    waits_s = 0.0 if state.oldest_ms is None else client.time()[0] - state.oldest_ms / 1000
+    if waits_s > LONG_WAIT.total_seconds() or (state.lag or 0) > LONG_LAG:
+        text = f"{text}, the oldest for {waits_s:,.0f} s"
         return Finding(Level.WARN, "stream", text, "see that a matcher runs, or start one more")
     return Finding(Level.OK, "stream", text)
+
+
+def _is_cut(about: Mapping[str, Any], delivered: bytes) -> bool:
+    """Tell whether entries beyond the last one that a matcher was given are gone."""
+    first = about["first-entry"]
+    return find_gap(about, delivered, first[0].decode() if first else None) is not None
 
 
 def _queue(queue: HandleQueue, kind: QueueKind) -> Finding:

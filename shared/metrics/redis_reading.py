@@ -42,7 +42,7 @@ def read_redis(client: RedisPort, keys: Keys, now: datetime) -> Reading:
     values = client.mget([each.key for each in counted])
     samples = [
         *_counters(counted, values),
-        *_stream(_stream_state(client, keys), theirs),
+        *_stream(stream_state(client, keys), theirs),
         *_queues(client, keys, now),
         *_processes(client, keys, now),
         *_memory(client),
@@ -77,7 +77,8 @@ def _distributions(client: RedisPort, keys: Keys) -> Iterator[Distribution]:
         )
 
 
-def _stream_state(client: RedisPort, keys: Keys) -> StreamState:
+def stream_state(client: RedisPort, keys: Keys) -> StreamState:
+    """Look at the stream and the matchers' group; one that is not there holds nothing."""
     try:
         about: Mapping[str, Any] = client.xinfo_stream(keys.stream)
         groups = client.xinfo_groups(keys.stream)

@@ -173,7 +173,7 @@ def test_a_data_folder_that_is_a_file_is_a_row_for_each_check(tmp_path: Path) ->
     (tmp_path / "data").write_text("no folder")
     found = findings(Settings(data_dir=tmp_path / "data", redis_url=None, database_url=None))
     failed = {subject for subject, finding in found.items() if finding.level is Level.FAIL}
-    assert failed == {"data folder", "redis", "sql"}
+    assert failed == {"data folder", "redis", "sql", "api"}
     assert "Not a directory" in found["redis"].text
     assert found["python"].level is Level.OK
 
