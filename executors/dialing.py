@@ -15,10 +15,10 @@ from typing import Final
 
 import httpcore2
 
-from executors.addresses import literal_address, refusal
 from executors.deadline import ACTION_TIMEOUT, Deadline
 from executors.targets import Target
 from shared.errors import FatalError
+from shared.rules.addresses import literal_address, refusal
 from shared.time.clock import Clock
 
 BLOCKED: Final = "WEBHOOK_BLOCKED"

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import httpx2
 
-from executors.addresses import literal_address
 from shared.errors import FatalError
+from shared.rules.addresses import literal_address
 
 BAD_URL: Final = "WEBHOOK_BAD_URL"
 SHOWN_PATH_LIMIT: Final = 200

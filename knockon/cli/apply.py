@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli.connections import caller, opened_backends, opened_database, read_settings
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
+from shared.model.webhook_targets import check_targets
 from shared.model.yaml_text import WHOLE
 from shared.services.automations import apply_changes, preview_changes
 from shared.services.definitions import Change, ChangeKind, Leftovers
@@ -52,6 +53,8 @@ def add_to(app: typer.Typer) -> None:
 def apply(options: ApplyOptions) -> None:
     """Create and update automations by their keys; what is the same already is left alone."""
     definitions = read_definitions(options.file)
+    if not read_settings().webhook_allow_private:
+        check_targets(definitions)
     leftovers = Leftovers.DELETE if options.prune else Leftovers.KEEP
     who = caller(options.workspace)
     if options.dry_run:

@@ -111,6 +111,27 @@ def automations_after(conn: Connection, workspace_id: str, after: str, *, most: 
     return [_row(row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """What an automation's definition was from an instant on."""
+
+    version: int
+    definition: Mapping[str, Any]
+    created_at: datetime
+
+
+VERSIONS: Final = sql(
+    "SELECT r.version, r.definition, r.created_at FROM automation_versions r"
+    " WHERE r.automation_id = :id AND r.version < :before ORDER BY r.version DESC LIMIT :most"
+)
+
+
+def list_versions(conn: Connection, automation_id: str, *, before: int, most: int) -> list[VersionRow]:
+    """Give the versions of an automation that are older than `before`, newest first."""
+    rows = VERSIONS.run(conn, {"id": automation_id, "before": before, "most": most})
+    return [VersionRow(row.version, read_json(row.definition), must_instant(row.created_at)) for row in rows]
+
+
 FIND_BY_IDS: Final = sql(f"SELECT {COLUMNS} FROM automations r JOIN {{rows}} ON r.id = x.id", id="text")
 
 

@@ -182,7 +182,7 @@ def load_yaml(text: str) -> list[Definition]:
     first_of: dict[str, str] = {}
     for where, raw in _entries(document):
         try:
-            definition = _parse_authored(raw)
+            definition = parse_authored(raw)
         except DefinitionError as error:
             faults += [Fault(join(where, fault.path) or WHOLE, fault.message) for fault in error.faults]
             continue
@@ -197,8 +197,8 @@ def load_yaml(text: str) -> list[Definition]:
     return definitions
 
 
-def _parse_authored(raw: Any) -> Definition:
-    """Read what an author hands in: as stored definitions are read, but never what was masked for showing."""
+def parse_authored(raw: Any) -> Definition:
+    """Read what an author hands in: as `parse_definition` does, but never what was masked for showing."""
     masked = () if tree_faults(raw) else tuple(path for path, text in walk_texts(raw) if is_masked(text))
     faults = [Fault(path, _IS_MASKED) for path in masked]
     try:

@@ -1,52 +1,33 @@
-"""Changes to automations: apply a file of them, activate, pause, delete. All of it is audited."""
+"""Changes to automations: apply a file of them, make one, edit it, turn it on or off, delete it; audited."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
-from shared.db.automations import (
-    AutomationRow,
-    delete_automation,
-    insert_automation,
-    list_automations,
-    update_automation,
-)
-from shared.db.endings import tell_of_ends
+from shared.db.automations import AutomationRow, list_automations, lock_by_key
 from shared.db.engine import Database
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.outbox import OutboxEntry
-from shared.db.persons_moves import (
-    AUTOMATION_DELETED,
-    WokenRun,
-    cancel_runs_of,
-    lock_workspace,
-    stop_runs_of,
-    wake_runs_of,
-)
-from shared.ids import new_id
-from shared.model.automation import Definition
+from shared.db.persons_moves import WokenRun
+from shared.errors import Conflict, DefinitionError, Fault
+from shared.model.automation import Definition, definition_to_json, parse_authored
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
+from shared.services.automation_rows import (
+    Moment,
+    audit_change,
+    create_row,
+    must_lock,
+    remove_row,
+    with_status,
+    write_row,
+)
 from shared.services.backends import Backends, Caller, announce_automations
-from shared.services.cancelling import Stop, note_stops
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
 from shared.services.emitting import try_to_send
-from shared.services.references import check_workspace, lock_automation, no_workspace
-from shared.services.schedules import keep_schedule
+from shared.services.references import check_workspace, lock_automation
 from shared.services.waking import redis_ms, wake
-
-WOKEN_AT_ONCE: Final = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When a change is made: by our clock, and by that of Redis, which also stamps the events."""
-
-    now: datetime
-    stream_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +45,18 @@ class Turned:
     row: AutomationRow
     changed: bool
     woken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Keys of a definition and their new values; None takes a key away.
+
+    `check_row` and `accept` raise what they find against the automation as it stands, and as it would stand.
+    """
+
+    keys: Mapping[str, Any]
+    check_row: Callable[[AutomationRow], None]
+    accept: Callable[[Definition], None]
 
 
 def preview_changes(
@@ -85,7 +78,7 @@ def apply_changes(
     moment = Moment(backends.clock.now(), redis_ms(backends))
 
     def work(conn: Connection) -> tuple[list[Change], list[Aftermath]]:
-        _must_lock(conn, caller.workspace_id)
+        must_lock(conn, caller.workspace_id)
         changes = plan_changes(list_automations(conn, caller.workspace_id), definitions, leftovers)
         return changes, [_make(conn, caller, change, moment) for change in changes]
 
@@ -95,6 +88,52 @@ def apply_changes(
     wake(backends, [run for each in aftermaths for run in each.woken], moment.now)
     try_to_send(backends, [event for each in aftermaths for event in each.events])
     return changes
+
+
+def create(backends: Backends, caller: Caller, definition: Definition) -> AutomationRow:
+    """Make an automation. Raises Conflict for a key that is taken, NotFound without the workspace."""
+    moment = Moment(backends.clock.now(), redis_ms(backends))
+
+    def work(conn: Connection) -> AutomationRow:
+        must_lock(conn, caller.workspace_id)
+        if lock_by_key(conn, caller.workspace_id, definition.key) is not None:
+            raise Conflict(f"there is an automation {definition.key!r} already")
+        after = {**definition_to_json(definition), "status": definition.status.value}
+        row = create_row(conn, caller, after, moment)
+        audit_change(
+            conn, caller, ("automation.created", row.id), {"before": None, "after": after}, moment.now
+        )
+        return row
+
+    row = backends.database.transact(work)
+    announce_automations(backends)
+    return row
+
+
+def edit(backends: Backends, caller: Caller, reference: str, wanted: Edit) -> AutomationRow:
+    """Change keys of an automation's definition; a second call changes nothing.
+
+    Raises NotFound, DefinitionError for what the keys would make of it, and what `wanted` raises.
+    """
+    moment = Moment(backends.clock.now(), redis_ms(backends))
+
+    def work(conn: Connection) -> tuple[AutomationRow, list[WokenRun], bool]:
+        must_lock(conn, caller.workspace_id)
+        row = lock_automation(conn, caller.workspace_id, reference)
+        wanted.check_row(row)
+        after = _edited(row, wanted)
+        if is_same_json(row.definition, after):
+            return row, [], False
+        written, woken = write_row(conn, row, after, moment)
+        detail = {"before": row.definition, "after": after}
+        audit_change(conn, caller, ("automation.updated", row.id), detail, moment.now)
+        return written, woken, True
+
+    row, woken, changed = backends.database.transact(work)
+    if changed:
+        announce_automations(backends)
+    wake(backends, woken, moment.now)
+    return row
 
 
 def activate(backends: Backends, caller: Caller, reference: str) -> Turned:
@@ -107,14 +146,24 @@ def pause(backends: Backends, caller: Caller, reference: str) -> Turned:
     return _turn(backends, caller, reference, AutomationStatus.PAUSED)
 
 
-def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
+def accept_any(_: object) -> None:
+    """Find nothing against it."""
+
+
+def delete(
+    backends: Backends,
+    caller: Caller,
+    reference: str,
+    check_row: Callable[[AutomationRow], None] = accept_any,
+) -> AutomationRow:
     """Delete an automation: what waits is cancelled, what runs stops, its history stays readable."""
     now = backends.clock.now()
 
     def work(conn: Connection) -> tuple[AutomationRow, Sequence[OutboxEntry]]:
-        _must_lock(conn, caller.workspace_id)
+        must_lock(conn, caller.workspace_id)
         row = lock_automation(conn, caller.workspace_id, reference)
-        return row, _remove(conn, caller, row, now)
+        check_row(row)
+        return row, remove_row(conn, caller, row, now)
 
     row, events = backends.database.transact(work)
     announce_automations(backends)
@@ -122,23 +171,18 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
     return row
 
 
-def _must_lock(conn: Connection, workspace_id: str) -> None:
-    if not lock_workspace(conn, workspace_id):
-        raise no_workspace(workspace_id)
-
-
 def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStatus) -> Turned:
     moment = Moment(backends.clock.now(), redis_ms(backends))
 
     def work(conn: Connection) -> tuple[AutomationRow, bool, list[WokenRun]]:
-        _must_lock(conn, caller.workspace_id)
+        must_lock(conn, caller.workspace_id)
         row = lock_automation(conn, caller.workspace_id, reference)
         if row.status is to:
             return row, False, []
-        turned, woken = _write(conn, row, _with_status(row.definition, to), moment)
+        turned, woken = write_row(conn, row, with_status(row.definition, to), moment)
         action = "automation.activated" if to is AutomationStatus.ACTIVE else "automation.paused"
         detail = {"before": {"status": row.status}, "after": {"status": to}}
-        _audit(conn, caller, (action, row.id), detail, moment.now)
+        audit_change(conn, caller, (action, row.id), detail, moment.now)
         return turned, True, woken
 
     row, changed, woken = backends.database.transact(work)
@@ -153,8 +197,8 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> A
         case ChangeKind.UNCHANGED:
             return Aftermath()
         case ChangeKind.CREATED:
-            row = _create(conn, caller, change.after or {}, moment)
-            _audit(
+            row = create_row(conn, caller, change.after or {}, moment)
+            audit_change(
                 conn,
                 caller,
                 ("automation.created", row.id),
@@ -164,80 +208,19 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> A
             return Aftermath()
         case ChangeKind.UPDATED:
             row = lock_automation(conn, caller.workspace_id, change.key)
-            _, woken = _write(conn, row, change.after or {}, moment)
+            _, woken = write_row(conn, row, change.after or {}, moment)
             detail = {"before": change.before, "after": change.after}
-            _audit(conn, caller, ("automation.updated", row.id), detail, moment.now)
+            audit_change(conn, caller, ("automation.updated", row.id), detail, moment.now)
             return Aftermath(woken=woken)
         case ChangeKind.DELETED:
             row = lock_automation(conn, caller.workspace_id, change.key)
-            return Aftermath(events=_remove(conn, caller, row, moment.now))
+            return Aftermath(events=remove_row(conn, caller, row, moment.now))
 
 
-def _create(conn: Connection, caller: Caller, definition: Mapping[str, Any], moment: Moment) -> AutomationRow:
-    status = AutomationStatus(definition["status"])
-    row = AutomationRow(
-        id=new_id(),
-        workspace_id=caller.workspace_id,
-        key=definition["key"],
-        name=definition["name"],
-        status=status,
-        version=1,
-        definition=definition,
-        activated_ms=moment.stream_ms if status is AutomationStatus.ACTIVE else None,
-        created_at=moment.now,
-        updated_at=moment.now,
-        deleted_at=None,
-    )
-    insert_automation(conn, row)
-    keep_schedule(conn, row, moment.now)
-    return row
-
-
-def _write(
-    conn: Connection, row: AutomationRow, definition: Mapping[str, Any], moment: Moment
-) -> tuple[AutomationRow, list[WokenRun]]:
-    """Write a definition over a row; a status alone makes no new version. Give the runs that may go on."""
-    status = AutomationStatus(definition["status"])
-    becomes_active = status is AutomationStatus.ACTIVE and row.status is not AutomationStatus.ACTIVE
-    is_new_version = not is_same_json(_with_status(row.definition, status), definition)
-    written = replace(
-        row,
-        name=definition["name"],
-        status=status,
-        version=row.version + 1 if is_new_version else row.version,
-        definition=definition,
-        activated_ms=moment.stream_ms if becomes_active else row.activated_ms,
-        updated_at=moment.now,
-    )
-    update_automation(conn, written)
-    keep_schedule(conn, written, moment.now)
-    if not becomes_active:
-        return written, []
-    return written, wake_runs_of(conn, row.id, now=moment.now, most=WOKEN_AT_ONCE)
-
-
-def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime) -> Sequence[OutboxEntry]:
-    """Delete an automation; give the events that tell of the runs which this cancels."""
-    delete_automation(conn, row.id, now=now)
-    keep_schedule(conn, replace(row, deleted_at=now), now)
-    cancelled = cancel_runs_of(conn, row.id, now=now)
-    stopped = stop_runs_of(conn, row.id)
-    ended = [(run.run_id, row.id) for run in cancelled]
-    note_stops(conn, caller, ended, (Stop.CANCELLED, AUTOMATION_DELETED), now)
-    note_stops(conn, caller, [(run_id, row.id) for run_id in stopped], (Stop.ASKED, AUTOMATION_DELETED), now)
-    counts = {"runs_cancelled": len(cancelled), "runs_stopped": len(stopped)}
-    detail = {"before": row.definition, "after": None, **counts}
-    _audit(conn, caller, ("automation.deleted", row.id), detail, now)
-    return tell_of_ends(conn, cancelled, now=now)
-
-
-def _with_status(definition: Mapping[str, Any], status: AutomationStatus) -> dict[str, Any]:
-    return {**definition, "status": status.value}
-
-
-def _audit(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    action, automation_id = what
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
-    insert_audit(conn, [entry], now=now)
+def _edited(row: AutomationRow, wanted: Edit) -> dict[str, Any]:
+    if wanted.keys.get("key", row.key) != row.key:
+        raise DefinitionError([Fault("key", "cannot be changed; make another automation")])
+    merged = {**row.definition, "status": row.status.value, **wanted.keys}
+    definition = parse_authored({name: value for name, value in merged.items() if value is not None})
+    wanted.accept(definition)
+    return {"status": definition.status.value, **definition_to_json(definition)}

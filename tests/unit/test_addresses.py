@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executors.addresses import literal_address, refusal
 from executors.targets import parse_target, redirect_target
 from shared.errors import FatalError
+from shared.rules.addresses import literal_address, refusal
 
 REFUSED = [
     ("0.0.0.0", "unspecified"),

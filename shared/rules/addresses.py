@@ -1,4 +1,4 @@
-"""Which addresses a webhook may reach. Pure: `executors.dialing` asks before every connection.
+"""Which addresses a webhook may reach. Pure: asked when one is saved, and before every connection.
 
 The tables hold what is special in RFC 6890 and its successors. The standard library alone will not do: its
 idea of "global" changes between releases, and private addresses inside NAT64 or 6to4 are public to it.
