@@ -117,7 +117,7 @@ def list_bulk(caller: Reader, backends: Served, page: Page) -> Listed[OperationO
 def read_bulk(caller: Reader, backends: Served, operation_id: str) -> OperationOut:
     """Show how far an operation has come."""
     with backends.database.read() as conn:
-        return OperationOut.of(show_bulk(conn, caller, operation_id))
+        return OperationOut.of(show_bulk(conn, caller.workspace_id, operation_id))
 
 
 @router.post("/v1/bulk/{operation_id}/confirm")

@@ -96,7 +96,7 @@ def begin(backends: Backends, wanted: BulkWish | None = None) -> str:
 def shown(backends: Backends, operation_id: str) -> BulkOperation:
     """Look how an operation stands."""
     with backends.database.read() as conn:
-        return show_bulk(conn, CALLER, operation_id)
+        return show_bulk(conn, CALLER.workspace_id, operation_id)
 
 
 def do_batch(backends: Backends, operation_id: str) -> bool:

@@ -75,7 +75,7 @@ def list_all(options: ListOptions) -> None:
 def show_one(options: OneOptions) -> None:
     """Show one operation, and how far it has come."""
     with opened_database() as database, database.read() as conn:
-        _print(show_bulk(conn, caller(options.workspace), options.id), options.output)
+        _print(show_bulk(conn, options.workspace, options.id), options.output)
 
 
 @group.command("cancel")

@@ -176,7 +176,7 @@ def _watch(backends: Backends, who: Caller, begun: BulkOperation) -> BulkOperati
 
 def _look(backends: Backends, who: Caller, operation_id: str) -> BulkOperation:
     with backends.database.read() as conn:
-        return show_bulk(conn, who, operation_id)
+        return show_bulk(conn, who.workspace_id, operation_id)
 
 
 def _in(who: Caller) -> str:

@@ -41,7 +41,7 @@ def preview(backends: Backends, caller: Caller, wish: BulkWish) -> BulkOperation
 
     def work(conn: Connection) -> BulkOperation:
         insert_preview(conn, found)
-        made = _must_find(conn, caller, found.id)
+        made = show_bulk(conn, caller.workspace_id, found.id)
         write_deed(conn, caller, Deed("bulk_operation.created", made.id, None, _told(made)), made.created_at)
         return made
 
@@ -90,9 +90,9 @@ def cancel_bulk(backends: Backends, caller: Caller, operation_id: str) -> BulkOp
     return backends.database.transact(work)
 
 
-def show_bulk(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
-    """Give one operation of the caller's workspace as it stands. Raises NotFound."""
-    return _must_find(conn, caller, operation_id)
+def show_bulk(conn: Connection, workspace_id: str, operation_id: str) -> BulkOperation:
+    """Give one operation of a workspace as it stands. Raises NotFound."""
+    return _there(conn, workspace_id, operation_id, find_operation(conn, workspace_id, operation_id))
 
 
 def document_of(operation: BulkOperation) -> dict[str, Any]:
@@ -162,18 +162,17 @@ def _selected(
     return selection, {name: value for name, value in shown.items() if value is not None}
 
 
-def _must_find(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
-    return _there(conn, caller, operation_id, find_operation(conn, caller.workspace_id, operation_id))
-
-
 def _must_lock(conn: Connection, caller: Caller, operation_id: str) -> BulkOperation:
-    return _there(conn, caller, operation_id, lock_operation(conn, caller.workspace_id, operation_id))
+    held = lock_operation(conn, caller.workspace_id, operation_id)
+    return _there(conn, caller.workspace_id, operation_id, held)
 
 
-def _there(conn: Connection, caller: Caller, operation_id: str, found: BulkOperation | None) -> BulkOperation:
+def _there(
+    conn: Connection, workspace_id: str, operation_id: str, found: BulkOperation | None
+) -> BulkOperation:
     if found is None:
-        check_workspace(conn, caller.workspace_id)
-        raise NotFound(f"there is no bulk operation {operation_id!r} in workspace {caller.workspace_id!r}")
+        check_workspace(conn, workspace_id)
+        raise NotFound(f"there is no bulk operation {operation_id!r} in workspace {workspace_id!r}")
     return found
 
 

@@ -19,6 +19,7 @@ from shared.sealing import Seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
 from shared.services.automations import activate, apply_changes, delete, pause
 from shared.services.backends import Backends, Caller
+from shared.services.bulk import cancel_bulk, confirm, preview
 from shared.services.dead_events import put_back_events
 from shared.services.definitions import Leftovers
 from shared.services.flags import set_flag
@@ -28,6 +29,7 @@ from shared.services.secrets import SecretStore, drop_secret, set_secret
 from shared.services.workspaces import Scope, create_key, create_workspace, revoke_key
 from shared.time.clock import ManualClock
 from tests.any_rows import add_row
+from tests.bulk import wish
 from tests.pages import names, page
 from tests.people import CALLER, NOW, definition, opened_backends, set_run
 
@@ -165,6 +167,21 @@ CHANGES: dict[str, tuple[Before, Change, str]] = {
         lambda office: office.alert_group(),
         lambda office, group_id: mute_alerts(*office.base, (group_id, timedelta(hours=1))),
         "alert_group.muted",
+    ),
+    "preview": (
+        lambda office: None,
+        lambda office, _: preview(office.all, CALLER, wish()),
+        "bulk_operation.created",
+    ),
+    "confirm": (
+        lambda office: preview(office.all, CALLER, wish()).id,
+        lambda office, operation_id: confirm(office.all, CALLER, operation_id),
+        "bulk_operation.confirmed",
+    ),
+    "cancel_bulk": (
+        lambda office: preview(office.all, CALLER, wish()).id,
+        lambda office, operation_id: cancel_bulk(office.all, CALLER, operation_id),
+        "bulk_operation.cancelled",
     ),
     "add_channel": (
         lambda office: None,
