@@ -16,6 +16,7 @@ from knockon.cli.tail import parse_span
 from shared.db.alert_channels import Channel, list_channels
 from shared.db.alert_groups import GroupRow, list_groups
 from shared.db.alert_sends import ChannelKind
+from shared.db.dead_groups import count_dead
 from shared.db.dead_letters import automation_names
 from shared.errors import ConfigError
 from shared.process import FAILED
@@ -106,19 +107,21 @@ def list_all(options: ListOptions) -> None:
     """List a workspace's troubles, that with the newest dead letter first."""
     with opened_database() as database, database.read() as conn:
         rows = list_groups(conn, options.workspace, most=options.limit)
+        left = count_dead(conn, options.workspace, [row.fingerprint for row in rows])
         names = automation_names(conn, (row.group.automation_id for row in rows if row.group.automation_id))
     now = SystemClock().now()
-    shown = [_group(row, now) for row in rows]
+    shown = [{**_group(row, now), "left": left[row.fingerprint]} for row in rows]
     if options.output is Form.JSON:
         print_json(shown)
         return
     print_table(
-        ("ID", "STATE", "COUNT", "TOLD", "MESSAGES", "FIRST", "LAST", "CODE", "WHERE", "MESSAGE"),
+        ("ID", "STATE", "COUNT", "LEFT", "TOLD", "MESSAGES", "FIRST", "LAST", "CODE", "WHERE", "MESSAGE"),
         (
             (
                 each["fingerprint"],
                 each["state"],
                 each["count"],
+                each["left"],
                 each["told"],
                 each["messages"],
                 show_instant(each["first_at"]),

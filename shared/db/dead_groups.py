@@ -1,5 +1,6 @@
 """Dead letters grouped by their trouble: counted from an index that knows of nothing but dead letters."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -82,3 +83,20 @@ def _group(row: Row[Any]) -> DeadGroup:
         last_at=must_instant(row.last_at),
         newest_run_id=row.last_id,
     )
+
+
+COUNT_DEAD: Final = sql(
+    """
+    SELECT x.fingerprint, (
+        SELECT count(*) FROM automation_runs r
+        WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER' AND r.fingerprint = x.fingerprint
+    ) AS n FROM {rows}
+    """,
+    fingerprint="text",
+)
+
+
+def count_dead(conn: Connection, workspace_id: str, fingerprints: Iterable[str]) -> dict[str, int]:
+    """Count a workspace's dead letters that there are now of each of these troubles."""
+    rows = [{"fingerprint": each} for each in fingerprints]
+    return {row.fingerprint: row.n for row in COUNT_DEAD.run_set(conn, rows, workspace_id=workspace_id)}

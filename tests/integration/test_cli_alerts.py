@@ -61,8 +61,8 @@ def test_troubles_are_listed_with_how_they_stand(knockon: Knockon, desk: Desk) -
     assert (first["state"], first["count"], first["target"]) == ("ongoing", 2, desk.automations["late"])
     assert (second["count"], second["told"], second["messages"]) == (3, 3, 1)
     lines = knockon("list", "--limit", "1").stdout.splitlines()
-    assert lines[0].split()[:4] == ["ID", "STATE", "COUNT", "TOLD"]
-    assert lines[1].split()[:4] == [first["fingerprint"], "ongoing", "2", "2"]
+    assert lines[0].split()[:5] == ["ID", "STATE", "COUNT", "LEFT", "TOLD"]
+    assert lines[1].split()[:5] == [first["fingerprint"], "ongoing", "2", "0", "2"]
     assert " late " in lines[1]
     assert len(lines) == 2
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from shared.db.bulk_runs import Selection, count_selected, find_selected
-from shared.db.dead_groups import NAMED, list_dead_groups
+from shared.db.dead_groups import NAMED, count_dead, list_dead_groups
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
 from shared.db.sql import Sql
 from shared.ids import new_id
@@ -98,6 +98,16 @@ def test_a_run_gets_its_fingerprint_with_its_alert_and_loses_it_when_it_is_repla
     assert groups(backends) == []
 
 
+def test_what_is_left_of_a_trouble_is_counted(backends: Backends, automation_id: str) -> None:
+    ids = add_ended(backends, automation_id, 3)
+    add_ended(backends, automation_id, 1, workspace="w2")
+    mark = str(fingerprint_of(backends, ids[0]))
+    for left in (3, 2):
+        with backends.database.read() as conn:
+            assert count_dead(conn, "w1", [mark, "other"]) == {mark: left, "other": 0}
+        replay(backends, CALLER, ids[:1], ReplayFrom.FAILED_ACTION)
+
+
 class Explained:
     """Runs statements as plans: what `Sql.run` is given is explained and remembered."""
 
@@ -146,7 +156,8 @@ def test_no_look_at_dead_letters_meets_runs_that_are_over(
                 selection = Selection("w1", status, NOW + MINUTE, "z", **given)
                 count_selected(conn, selection, most=100_001)
                 find_selected(conn, selection, after_id="", most=500)
-    assert len(explained.plans) == 1 + 2 * 2 * len(FILTERS)
+            count_dead(conn, "w1", ["f"])
+    assert len(explained.plans) == 3 + 2 * 2 * len(FILTERS)
     for plan in explained.plans:
         looks = [line for line in plan.splitlines() if LOOK.search(line)]
         assert looks, plan
