@@ -20,6 +20,7 @@ from api.bodies import WITH_BODY
 from api.errors import Refused, log
 from shared.db.idempotency import Claim, KeptAnswer
 from shared.errors import ConfigError
+from shared.faults import FaultPoint, passed
 from shared.ids import new_id
 from shared.sealing import Unreadable
 from shared.secrets import make_seal
@@ -79,12 +80,15 @@ class Repeating:
         return Claim(workspace_id, key, _fingerprint(scope), new_id(), self._backends.clock.now())
 
     async def _work(self, claim: Claim, scope: Scope, receive: Receive, send: Send) -> None:
+        passed(FaultPoint.REQUEST_AFTER_CLAIM)
         scope["state"]["claim"] = claim
         answer = _Kept()
         try:
             await self._app(scope, receive, answer)
         finally:
+            passed(FaultPoint.REQUEST_BEFORE_ANSWER)
             await run_in_threadpool(self._settle, claim, answer)
+            passed(FaultPoint.REQUEST_AFTER_ANSWER)
         for message in answer.messages:
             await send(message)
 

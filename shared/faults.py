@@ -42,6 +42,9 @@ class FaultPoint(StrEnum):
     TIMERS_AFTER_COMMIT = "timers.after_commit"
     BULK_BEFORE_COMMIT = "bulk.before_commit"
     BULK_AFTER_COMMIT = "bulk.after_commit"
+    REQUEST_AFTER_CLAIM = "request.after_claim"
+    REQUEST_BEFORE_ANSWER = "request.before_answer"
+    REQUEST_AFTER_ANSWER = "request.after_answer"
 
 
 class InjectedFault(Exception):

@@ -1,5 +1,6 @@
 """A port to listen on: taken once, early, so that a taken one is told in one line."""
 
+import os
 import socket
 from typing import Final
 
@@ -19,7 +20,7 @@ def open_port(host: str, port: int) -> socket.socket:
     except (socket.gaierror, UnicodeError):
         raise SettingsError(f"API_HOST: {host!r} is no address of this machine") from None
     except OSError as error:
-        why = error.strerror or str(error)
+        why = os.strerror(error.errno or 0)
         raise SettingsError(f"API_PORT: cannot listen on {host}, port {port}: {why}") from None
 
 

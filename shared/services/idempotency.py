@@ -92,7 +92,7 @@ def _take(conn: Connection, wanted: Claim, found: KeyRow, now: datetime) -> Stan
     if found.answer is not None:
         return found.answer
     if found.held_until > now:
-        return Working(found.held_until - now)
+        return Working(min(found.held_until - now, HELD))
     if found.effected_at is not None:
         return AnswerLost()
     taken = replace(wanted, begun_at=found.begun_at)

@@ -42,7 +42,7 @@ TAIL_LINES = 40
 FORKS = multiprocessing.get_context("forkserver")
 COMMANDS = {f"knockon.cli.{module}" for module in MODULES.values()}
 FORKS.set_forkserver_preload(
-    [*sorted(COMMANDS), "matcher.service", "worker.service", "timers.service", __name__]
+    [*sorted(COMMANDS), "matcher.service", "worker.service", "timers.service", "api.service", __name__]
 )
 
 
