@@ -70,11 +70,12 @@ class Keys:
         """Name a counter of the engine's own health, such as `handles_bad` or `stream_gaps`."""
         return f"{self.prefix}automations:health:{name}"
 
-    def observed(self, measure: str) -> str:
-        """Name the hash that counts durations of one kind by their buckets."""
-        return f"{self.prefix}automations:observed:{measure}"
-
 
 def beats_key(keys: Keys, part: str) -> str:
     """Name the sorted set of a part's processes, by when each last gave a sign of life."""
     return f"{keys.prefix}automations:beats:{part}"
+
+
+def observed_key(keys: Keys, measure: str) -> str:
+    """Name the hash that counts durations of one kind by their buckets."""
+    return f"{keys.prefix}automations:observed:{measure}"

@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from shared.keys import Keys
+from shared.keys import Keys, observed_key
 from shared.redis_port import PipelinePort
 
 BOUNDS_S: Final = (
@@ -65,5 +65,5 @@ class Observations:
     def add_to(self, pipe: PipelinePort) -> None:
         """Send all of it as part of the caller's commands, and start anew."""
         for (measure, field), amount in self._counts.items():
-            pipe.hincrby(self._keys.observed(measure), field, amount)
+            pipe.hincrby(observed_key(self._keys, measure), field, amount)
         self._counts.clear()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from redis.exceptions import ResponseError
 
 from shared.beats import count_beating
-from shared.keys import GROUP, Keys
+from shared.keys import GROUP, Keys, observed_key
 from shared.metrics.counters import CounterKey, counter_keys
 from shared.metrics.samples import Distribution, Reading, Sample
 from shared.model.runs import QueueKind
@@ -64,7 +64,7 @@ def _counters(counted: Sequence[CounterKey], values: Sequence[bytes | None]) -> 
 def _distributions(client: RedisPort, keys: Keys) -> Iterator[Distribution]:
     with client.pipeline(transaction=False) as pipe:
         for measure in Measure:
-            pipe.hgetall(keys.observed(measure))
+            pipe.hgetall(observed_key(keys, measure))
         found: list[Mapping[bytes, bytes]] = pipe.execute()
     for measure, counts in zip(Measure, found, strict=True):
         name, _, outcome = measure.partition(":")

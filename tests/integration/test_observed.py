@@ -10,7 +10,7 @@ from redis import Redis
 
 from pipeline.after_commit import AfterCommit
 from pipeline.recording import write_batch
-from shared.keys import Keys
+from shared.keys import Keys, observed_key
 from shared.model.moves import SkipReason
 from shared.model.runs import DeadLettered, Failed, Outcome, QueueKind, Retried, RunError, Succeeded
 from shared.observations import BUCKETS, SUM, Measure
@@ -30,7 +30,7 @@ PLAIN = Keys("", "factory:events")
 
 def observed(redis: Any, measure: Measure, keys: Keys = PLAIN) -> tuple[int, float]:
     """Give how many were measured, and their sum in seconds."""
-    counts = {name.decode(): int(value) for name, value in redis.hgetall(keys.observed(measure)).items()}
+    counts = {name.decode(): int(value) for name, value in redis.hgetall(observed_key(keys, measure)).items()}
     return sum(counts.get(bucket, 0) for bucket in BUCKETS), counts.get(SUM, 0) / 1_000_000
 
 

@@ -4,7 +4,7 @@ import re
 
 import yaml
 
-from shared.keys import DEAD_LETTERS, Keys
+from shared.keys import DEAD_LETTERS, Keys, observed_key
 from shared.metrics.counters import HEALTH, SKIPPED
 from shared.metrics.samples import METRICS
 from shared.observations import BUCKETS, SUM, Measure
@@ -59,7 +59,7 @@ def test_every_counter_that_is_raised_is_a_metric() -> None:
 def test_the_durations_are_told_as_they_are_kept() -> None:
     text = PAGE.text
     assert f"Upper bounds of the buckets, in seconds: {', '.join(BUCKETS[:-1])}." in text
-    assert KEYS.observed("{measure}") in text
+    assert observed_key(KEYS, "{measure}") in text
     assert f"`{SUM}`" in text
     assert {f"knockon_{measure.partition(':')[0]}_seconds" for measure in Measure} == {
         name for name, metric in METRICS.items() if metric.kind == "histogram"
