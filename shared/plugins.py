@@ -13,9 +13,10 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Final
 
+import structlog
 from pydantic import ValidationError
+from structlog.typing import FilteringBoundLogger
 
-from shared.logs import get_logger
 from shared.model.action_config import ActionConfig
 from shared.model.actions import ACTION_CONFIGS
 
@@ -23,7 +24,8 @@ GROUP: Final = "knockon.executors"
 TYPE_MAX: Final = 100
 _TYPE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
-log = get_logger("plugins")
+# Not by shared.logs: that knows the settings and so the drivers, and definitions are read without those.
+log: FilteringBoundLogger = structlog.get_logger(part="plugins")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from shared.services.backends import Backends
 PAGE: Final = 100
 LOOKED_AT_MOST: Final = 20_000
 LISTED_BYTES: Final = 8_192
-GONE: Final = "the stream has been trimmed beyond it"
+GONE: Final = "it is older than all that is left of the stream"
 
 
 @dataclass(frozen=True, slots=True)
