@@ -13,10 +13,12 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from shared.db.bulk import BulkOperation, going_operations, move_operation, take_operation
 from shared.db.bulk_runs import SelectedRun, find_selected, lock_selected
 from shared.db.endings import tell_of_ends
+from shared.db.engine import is_outage
 from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import CANCELLED, WokenRun, cancel_runs, forget_actions, replay_runs
@@ -34,6 +36,7 @@ from shared.services.waking import wake
 BATCH: Final = 500
 TURN_S: Final = 0.5  # schedules of the same process wait for no longer than this and one batch
 AT_ONCE: Final = 20
+REASON_CHARS: Final = 200
 
 log: Final = get_logger("timers")
 
@@ -59,14 +62,23 @@ class BulkWork:
         clock = self._backends.clock
         until = clock.monotonic() + TURN_S
         while operations := self.going():
-            moved = [self.move_on(operation) for operation in operations]
+            moved = [self._try_to_move(operation) for operation in operations]
             if not any(moved) or clock.monotonic() >= until:
                 return
+
+    def going(self) -> Sequence[BulkOperation]:
+        """Give the operations that have runs to do, a few of them: first those that waited longest."""
+        with self._backends.database.read() as conn:
+            return going_operations(conn, most=AT_ONCE)
 
     def move_on(self, seen: BulkOperation) -> bool:
         """Do the next batch of an operation; False where another process has it or it was cancelled."""
         with self._backends.database.read() as conn:
             ids = find_selected(conn, seen.selection, after_id=seen.after_id, most=BATCH)
+        return self.settle(seen, ids)
+
+    def settle(self, seen: BulkOperation, ids: Sequence[str]) -> bool:
+        """Do a batch of the runs that were found next; what has moved since is left alone and counted."""
         now = self._backends.clock.now()
         batch = self._backends.database.transact(lambda conn: _write(conn, seen, ids, now))
         if batch is None:
@@ -79,10 +91,15 @@ class BulkWork:
             log.info("bulk_operation_done", operation_id=seen.id, done=done, skipped=left)
         return True
 
-    def going(self) -> Sequence[BulkOperation]:
-        """Give the operations that have runs to do, a few of them: first those that waited longest."""
-        with self._backends.database.read() as conn:
-            return going_operations(conn, most=AT_ONCE)
+    def _try_to_move(self, seen: BulkOperation) -> bool:
+        """Move an operation on; one that SQL does not take keeps none of the others from their turn."""
+        try:
+            return self.move_on(seen)
+        except DBAPIError as error:
+            if is_outage(error):
+                raise
+            log.error("bulk_operation_failed", operation_id=seen.id, reason=str(error.orig)[:REASON_CHARS])
+            return False
 
 
 def _write(conn: Connection, seen: BulkOperation, ids: Sequence[str], now: datetime) -> Batch | None:

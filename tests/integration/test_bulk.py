@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from shared.db.audit_reads import AuditQuery, list_audit
 from shared.errors import Conflict, NotFound
@@ -17,6 +18,7 @@ from shared.services.automations import delete
 from shared.services.backends import Backends
 from shared.services.bulk import cancel_bulk, confirm, preview
 from shared.services.runs import ReplayFrom, replay
+from shared.time.clock import ManualClock
 from tests.bulk import (
     Ended,
     add_ended,
@@ -186,14 +188,13 @@ def test_a_run_that_somebody_replayed_meanwhile_is_counted_as_skipped(
 
 
 def test_a_run_that_moves_between_the_look_and_the_lock_is_skipped(
-    backends: Backends, automation_id: str, monkeypatch: pytest.MonkeyPatch
+    backends: Backends, automation_id: str
 ) -> None:
     ids = add_ended(backends, automation_id, 3)
     operation_id = begin(backends)
     seen = shown(backends, operation_id)
-    monkeypatch.setattr("timers.bulk.find_selected", lambda *_, **__: ids)
     replay(backends, CALLER, [ids[0]], ReplayFrom.FAILED_ACTION)
-    assert BulkWork(backends).move_on(seen)
+    assert BulkWork(backends).settle(seen, ids)
     assert shown(backends, operation_id).skipped == {"moved_meanwhile": 1}
     assert log_messages(backends, ids[0]) == ["run replayed"]
 
@@ -283,6 +284,42 @@ def test_two_processes_share_an_operation_and_no_run_has_two_turns(
     with backends.database.read() as conn:
         lines = conn.execute(text("SELECT count(*) FROM automation_logs")).scalar_one()
     assert lines == len(ids)
+
+
+class Hasty(ManualClock):
+    """A clock on which a second passes whenever somebody looks how long something takes."""
+
+    def monotonic(self) -> float:
+        self.advance(timedelta(seconds=1))
+        return super().monotonic()
+
+
+def test_a_pass_ends_with_its_turn_whatever_is_left(backends: Backends, automation_id: str) -> None:
+    add_ended(backends, automation_id, 2 * BATCH)
+    operation_id = begin(backends)
+    BulkWork(replace(backends, clock=Hasty(NOW))).pass_once()
+    assert shown(backends, operation_id).done == BATCH
+
+
+def test_one_that_sql_does_not_take_stands_in_no_others_way(backends: Backends, automation_id: str) -> None:
+    add_ended(backends, automation_id, 2, Ended(code="A"))
+    add_ended(backends, automation_id, 2, Ended(code="B"))
+    begin(backends, wish(code="A"))
+    do_all(backends)
+    only_one = "CREATE UNIQUE INDEX only_one ON bulk_operations ((CASE WHEN done > 0 THEN 1 END))"
+    broken, whole = begin(backends, wish(code="B")), begin(backends, wish(code="C"))
+    with backends.database.begin() as conn:
+        conn.execute(text(only_one))
+    with capture_logs() as logs:
+        do_all(backends)
+    with backends.database.begin() as conn:
+        conn.execute(text("DROP INDEX only_one"))
+    assert shown(backends, whole).status is BulkStatus.DONE
+    assert (shown(backends, broken).status, shown(backends, broken).done) == (BulkStatus.CONFIRMED, 0)
+    failures = [line for line in logs if line["event"] == "bulk_operation_failed"]
+    assert {line["operation_id"] for line in failures} == {broken}
+    do_all(backends)
+    assert shown(backends, broken).done == 2
 
 
 def test_operations_take_turns(backends: Backends, automation_id: str) -> None:

@@ -1,17 +1,16 @@
 """Dead letters in groups: what belongs together, what is shown of it, what leaves it; on both databases."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 from shared.db.bulk_runs import Selection, count_selected, find_selected
 from shared.db.dead_groups import NAMED, count_dead, list_dead_groups
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
-from shared.db.sql import Sql
 from shared.ids import new_id
 from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
@@ -108,20 +107,19 @@ def test_what_is_left_of_a_trouble_is_counted(backends: Backends, automation_id:
         replay(backends, CALLER, ids[:1], ReplayFrom.FAILED_ACTION)
 
 
-class Explained:
-    """Runs statements as plans: what `Sql.run` is given is explained and remembered."""
+def plans_of(conn: Connection, look: Callable[[], None]) -> list[str]:
+    """Give the plan of each statement that `look` executes."""
+    told: list[tuple[str, Any]] = []
 
-    def __init__(self, backends: Backends, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.plans: list[str] = []
-        self._run = Sql.run
-        self._word = "EXPLAIN" if backends.database.dialect == "postgresql" else "EXPLAIN QUERY PLAN"
-        monkeypatch.setattr(Sql, "run", lambda sql, conn, params=None: self._explain(sql, conn, params))
+    def note(_conn: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        told.append((statement, parameters))
 
-    def _explain(self, sql: Sql, conn: Any, params: Any) -> Any:
-        clause = sql.sqlite if conn.dialect.name == "sqlite" else sql.postgresql
-        rows = conn.execute(text(f"{self._word} {clause.text}"), dict(params or {})).all()
-        self.plans.append("\n".join(str(row[-1]) for row in rows))
-        return self._run(sql, conn, params)
+    event.listen(conn, "before_cursor_execute", note)
+    look()
+    event.remove(conn, "before_cursor_execute", note)
+    word = "EXPLAIN" if conn.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN"
+    plans = [conn.exec_driver_sql(f"{word} {statement}", values).all() for statement, values in told]
+    return ["\n".join(str(row[-1]) for row in plan) for plan in plans]
 
 
 @pytest.fixture
@@ -145,20 +143,21 @@ FILTERS: Sequence[dict[str, Any]] = (
 )
 
 
-def test_no_look_at_dead_letters_meets_runs_that_are_over(
-    crowded: Backends, automation_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    explained = Explained(crowded, monkeypatch)
+def test_no_look_at_dead_letters_meets_runs_that_are_over(crowded: Backends) -> None:
     with crowded.database.read() as conn:
-        assert [group.count for group in list_dead_groups(conn, "w1", most=9)] == [200]
-        for status in (RunStatus.DEAD_LETTER, RunStatus.PENDING):
-            for given in FILTERS:
-                selection = Selection("w1", status, NOW + MINUTE, "z", **given)
-                count_selected(conn, selection, most=100_001)
-                find_selected(conn, selection, after_id="", most=500)
+
+        def look() -> None:
+            assert [group.count for group in list_dead_groups(conn, "w1", most=9)] == [200]
             count_dead(conn, "w1", ["f"])
-    assert len(explained.plans) == 3 + 2 * 2 * len(FILTERS)
-    for plan in explained.plans:
+            for status in (RunStatus.DEAD_LETTER, RunStatus.PENDING):
+                for given in FILTERS:
+                    selection = Selection("w1", status, NOW + MINUTE, "z", **given)
+                    count_selected(conn, selection, most=100_001)
+                    find_selected(conn, selection, after_id="", most=500)
+
+        plans = plans_of(conn, look)
+    assert len(plans) == 2 + 2 * 2 * len(FILTERS)
+    for plan in plans:
         looks = [line for line in plan.splitlines() if LOOK.search(line)]
         assert looks, plan
         assert all(_is_of_rest(line) for line in looks), plan

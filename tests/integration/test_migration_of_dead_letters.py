@@ -14,8 +14,8 @@ ERROR = json.dumps({"code": "NET_ECONNREFUSED", "message": "GET http://h.test:81
 OLD = """
 INSERT INTO automation_runs (id, workspace_id, automation_id, source, source_id, trigger_type, status, error,
     input, depth, root_run_id, retry_count, failures, crash_count, lease, queue, enqueued_at, created_at)
-VALUES (:id, 'w1', 'a1', 'event', :source, 'EVENT', :status, :error, '{}', 0, 'root', 8, 9, 0, 9, 'main', :now,
-    :now)
+VALUES (:id, 'w1', 'a1', 'event', :source, 'EVENT', :status, :error,
+    '{}', 0, 'root', 8, 9, 0, 9, 'main', :now, :now)
 """
 
 
