@@ -15,7 +15,7 @@ from shared.model.automation import MAX_ACTIONS, Automation
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import DATABASE_TRIGGERS, TriggerType
-from shared.rules.conditions import LeafVerdict, compile_blame, explain_conditions
+from shared.rules.conditions import LeafVerdict, compile_blame, compile_conditions, explain_conditions
 from shared.rules.guarding import is_own_event, is_too_deep, may_have_actions
 from shared.rules.scopes import gate_scope
 from shared.rules.triggering import (
@@ -117,6 +117,7 @@ class Examiner:
     def __init__(self, automation: Automation) -> None:
         """Compile its conditions. Raises DefinitionError for conditions that cannot be."""
         self._automation = automation
+        self._holds = compile_conditions(automation.definition.conditions)
         self._blame = compile_blame(automation.definition.conditions)
 
     def examine(self, event: Event, known: Known) -> Examination:
@@ -137,8 +138,8 @@ class Examiner:
         for name, ask in _ASK.items():
             wanted, found, reason = ask(event, self._automation, known)
             yield Check(name, wanted, found, reason)
-        blamed = self.blamed(event, known.at)
-        found, reason = ("do not hold", "the conditions do not hold") if blamed else ("hold", "")
+        holds = self._holds(gate_scope(event, known.at))
+        found, reason = ("hold", "") if holds else ("do not hold", "the conditions do not hold")
         yield Check(CheckName.CONDITIONS, "hold", found, reason)
 
 

@@ -84,6 +84,22 @@ def test_conditions_that_do_not_hold_skip_the_run_and_say_why(
     assert tree(line.data)["failed"][0]["found"] == 50
 
 
+def test_a_leaf_that_passed_under_not_is_named_as_what_skipped_the_run(
+    open_here: OpenRoom, engines: list[Engine]
+) -> None:
+    room = open_here()
+    spam = {"not": {"field": "labels", "op": "contains", "value": "spam"}}
+    alive = {"any": [{"field": "vip", "op": "eq", "value": True}, {"field": "total", "op": "gt", "value": 1}]}
+    automation = room.automation(NOTIFY, conditions={"all": [alive, spam]})
+    run_id = room.run(automation, {"labels": ["spam"], "total": 50})
+    engine = start(room, engines)
+    engine.take([run_id])
+    assert engine.wait_idle(5)
+    line = room.one("SELECT data FROM automation_logs WHERE message = 'run skipped: conditions'")
+    (leaf,) = tree(line.data)["failed"]
+    assert (leaf["path"], leaf["found"]) == ("conditions.all[1].not", ["spam"])
+
+
 def test_a_retry_resumes_at_the_action_that_failed(open_here: OpenRoom, engines: list[Engine]) -> None:
     calls: list[int] = []
 
