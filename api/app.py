@@ -16,16 +16,21 @@ from starlette.middleware import Middleware
 
 from api import (
     audit,
+    automations,
     bulk,
     events,
     flags,
     keys,
+    logs,
     members,
     metrics,
     notifications,
     probes,
     recorded,
+    reference,
+    runs,
     secrets,
+    subjects,
     why,
     workspace,
 )
@@ -33,6 +38,7 @@ from api.auth import Guarding
 from api.bodies import Bodies
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
+from api.log_feed import LogFeeds
 from api.methods import Methods
 from api.openapi import describe
 from api.requests import Answering
@@ -45,18 +51,23 @@ TITLE: Final = "Knockon"
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     audit.router,
+    automations.router,
     bulk.router,
     events.router,
     flags.router,
     keys.router,
+    logs.router,
     members.router,
     metrics.router,
     notifications.router,
     probes.router,
     recorded.router,
+    runs.router,
     secrets.router,
+    subjects.router,
     why.router,
     workspace.router,
+    reference.router,
 )
 
 
@@ -82,10 +93,16 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
     app.state.settings = settings
     app.state.backends = backends
     app.state.metrics = Metrics(backends)
+    app.state.log_feeds = LogFeeds(backends.database)
     for router in ROUTERS:
         app.include_router(router)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # as FastAPI has it be extended
     return app
+
+
+def end_answers(app: FastAPI) -> None:
+    """End the answers that would not end by themselves. A second call changes nothing."""
+    app.state.log_feeds.close()
 
 
 @asynccontextmanager

@@ -45,7 +45,7 @@ class Guarding:
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         """Look the key up before anything else of the request is read. Raises Refused, 401."""
         if scope["type"] == "http" and scope["path"].startswith(GUARDED):
-            text = _key_text(Headers(scope=scope))
+            text = key_text(Headers(scope=scope))
             found = await run_in_threadpool(recognize, self._backends.database, self._backends.clock, text)
             if found is None:
                 raise _unknown("the key is none that can be used")
@@ -69,7 +69,8 @@ def needs(scope: Scope) -> Any:
     return Security(caller_of, scopes=[scope.value])
 
 
-def _key_text(headers: Headers) -> str:
+def key_text(headers: Headers) -> str:
+    """Give the key that a request shows. Raises Refused, 401."""
     scheme, _, text = headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
         raise _unknown("send a key: Authorization: Bearer kn_live_...")

@@ -81,6 +81,11 @@ class Refused(KnockonError):
         return self
 
 
+def refused_at(name: str, message: str) -> Refused:
+    """Make the refusal of one field."""
+    return Refused(422, f"{name}: {message}", **_at([(name, message)]))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a refused caller is told."""

@@ -19,7 +19,7 @@ import orjson
 from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
-from api.errors import Refused
+from api.errors import Refused, refused_at
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 200
@@ -84,6 +84,16 @@ def read_cursor(cursor: str) -> str:
         case [str() as key] if write_cursor(key) == cursor and "\0" not in key:
             return key
         case _:
-            message = "is no cursor; take `next` of a page as it is"
-            faults = [{"field": "cursor", "message": message}]
-            raise Refused(422, f"cursor: {message}", field="cursor", faults=faults)
+            raise no_cursor()
+
+
+def read_number_cursor(key: str) -> int:
+    """Read the key of a list that goes by numbers. Raises Refused for a cursor of another list."""
+    if not (key.isdecimal() and key.isascii() and len(key) <= 9):
+        raise no_cursor()
+    return int(key)
+
+
+def no_cursor() -> Refused:
+    """Make the refusal of a cursor that is none of this list's."""
+    return refused_at("cursor", "is no cursor; take `next` of a page as it is")

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
+from fastapi import FastAPI
 from typing_extensions import override
 
-from api.app import make_app
+from api.app import end_answers, make_app
 from api.metrics import served_apart
 from shared.logs import get_logger
 from shared.ports import open_port, url_of
@@ -32,7 +33,11 @@ class Server(uvicorn.Server):
 
     @override
     async def on_tick(self, counter: int) -> bool:
-        return self._stop.is_raised() or await super().on_tick(counter)
+        if not self._stop.is_raised():
+            return await super().on_tick(counter)
+        if isinstance(self.config.app, FastAPI):
+            end_answers(self.config.app)
+        return True
 
     @override
     @contextmanager

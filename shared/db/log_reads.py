@@ -6,7 +6,7 @@ no index knows is looked at line by line, at most `SCANNED` of them for a page.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -65,6 +65,17 @@ class LogQuery:
     level: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+
+    def fits(self, row: "LogRow") -> bool:
+        """Tell whether a line of this workspace is one that is meant."""
+        asked = (
+            self.automation_id in (None, row.automation_id),
+            self.run_id in (None, row.run_id),
+            self.level is None or LEVELS.index(row.level) >= LEVELS.index(self.level),
+            self.since is None or row.at >= self.since,
+            self.until is None or row.at < self.until,
+        )
+        return all(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,10 @@ def logs_after(conn: Connection, query: LogQuery, cursor: LogCursor | None, *, m
     rows = _read(conn, query, span, (_UPWARD, most))
     if len(rows) == most:
         return LogPage(rows, rows[-1].cursor, is_end=False)
-    return LogPage(rows, edge or _last(conn, query, span, rows), is_end=edge is None)
+    if edge is None and _looks(query):
+        edge = _last(conn, query.workspace_id, span)
+        return LogPage(rows, edge, is_end=True)
+    return LogPage(rows, edge or (rows[-1].cursor if rows else span.low), is_end=edge is None)
 
 
 def logs_before(conn: Connection, query: LogQuery, cursor: LogCursor | None, *, most: int) -> LogPage:
@@ -177,7 +191,7 @@ LAST: Final = sql(f"SELECT r.xid, r.id FROM automation_logs r WHERE {_SPAN} ORDE
 
 def log_end(conn: Connection, workspace_id: str) -> LogCursor:
     """Give the place of a workspace's last line, before which all can be read by now."""
-    return _last(conn, LogQuery(workspace_id), _Span(START, _settled(conn)), [])
+    return _last(conn, workspace_id, _Span(START, _settled(conn)))
 
 
 def log_start(conn: Connection, workspace_id: str, since: datetime) -> LogCursor:
@@ -222,11 +236,9 @@ def _edge(conn: Connection, query: LogQuery, span: _Span, order: str) -> LogCurs
     return LogCursor(row.xid, row.id) if row else None
 
 
-def _last(conn: Connection, query: LogQuery, span: _Span, rows: Sequence[LogRow]) -> LogCursor:
-    """Give the last place of a span that was read to its end, whether it fitted or not; else its begin."""
-    if rows and not _looks(query):
-        return rows[-1].cursor
-    row = LAST.run(conn, _values(query, span)).first()
+def _last(conn: Connection, workspace_id: str, span: _Span) -> LogCursor:
+    """Give the last place in a span; where there is none, its begin."""
+    row = LAST.run(conn, _values(LogQuery(workspace_id), span)).first()
     return LogCursor(row.xid, row.id) if row else span.low
 
 

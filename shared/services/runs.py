@@ -25,7 +25,7 @@ from shared.db.runs_new import count_waiting, insert_runs
 from shared.errors import Conflict, NotFound
 from shared.ids import new_id
 from shared.model.eventless import Start, make_run
-from shared.model.events import Event
+from shared.model.events import Event, EventDraft, encode_fields
 from shared.model.json_limits import clean_tree
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, NewRun, RunSource, queue_for
@@ -74,9 +74,11 @@ class Replays:
 def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: Mapping[str, Any]) -> str:
     """Start a run of an automation (key or id) with `payload` as its event; give the run's id.
 
-    Raises NotFound, and Conflict unless the automation is ACTIVE. Each call makes a run.
+    Raises NotFound, Conflict unless the automation is ACTIVE, BadEvent for a payload that no event can carry.
+    Each call makes a run.
     """
     now = backends.clock.now()
+    encode_fields(EventDraft(MANUAL_EVENT, caller.workspace_id, payload))
     event = _event_of(caller, f"{redis_ms(backends)}-0", payload, now)
 
     def work(conn: Connection) -> NewRun:

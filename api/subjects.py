@@ -1,0 +1,97 @@
+"""Subjects: what is known of them, read and written by other services. Each change is told of by an event."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Self
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.auth import needs
+from api.served import Served
+from shared.model.subjects import SubjectRef, SubjectRow, data
+from shared.services.backends import Caller
+from shared.services.subjects import SubjectFields, delete_subject, get_subject, put_subject
+from shared.services.workspaces import Scope
+
+TYPE_CHARS_MAX: Final = 100
+ID_CHARS_MAX: Final = 200
+
+router: Final = APIRouter(tags=["subjects"])
+
+Reader = Annotated[Caller, needs(Scope.SUBJECTS_READ)]
+Writer = Annotated[Caller, needs(Scope.SUBJECTS_WRITE)]
+Type = Annotated[str, Path(max_length=TYPE_CHARS_MAX, examples=["contact"])]
+Id = Annotated[str, Path(max_length=ID_CHARS_MAX, examples=["c-17"])]
+
+
+class SubjectOut(BaseModel):
+    """A subject, with the newest value of each field."""
+
+    type: str
+    id: str
+    data: Mapping[str, Any]
+    databaseId: str | None = Field(description="The database of a record.")  # noqa: N815 - as events name it
+
+    @classmethod
+    def of(cls, row: SubjectRow) -> Self:
+        """Show a subject."""
+        return cls(type=row.type, id=row.id, data=data(row), databaseId=row.database_id)
+
+
+class WrittenOut(SubjectOut):
+    """A subject after a write: which fields it changed, and the event that tells of them, if any."""
+
+    changed: list[str]
+    event_id: str | None
+
+
+class SubjectIn(BaseModel):
+    """Fields to be laid into a subject; those that are left out stay as they are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data: dict[str, Any] = Field(examples=[{"name": "Ada", "plan": "pro"}])
+    databaseId: str | None = Field(  # noqa: N815 - as events name it
+        default=None, min_length=1, max_length=ID_CHARS_MAX, description="The database of a record."
+    )
+
+
+class GoneOut(BaseModel):
+    """The event that tells that a subject was deleted."""
+
+    event_id: str
+
+
+async def read_which(subject_type: Type, subject_id: Id) -> SubjectRef:
+    """Read which subject is meant."""
+    return SubjectRef(subject_type, subject_id)
+
+
+Which = Annotated[SubjectRef, Depends(read_which)]
+
+
+@router.get("/v1/subjects/{subject_type}/{subject_id:path}")
+def read_one(caller: Reader, backends: Served, which: Which) -> SubjectOut:
+    """Show a subject."""
+    return SubjectOut.of(get_subject(backends.database, caller, which.type, which.id))
+
+
+@router.put(
+    "/v1/subjects/{subject_type}/{subject_id:path}",
+    responses={201: {"model": WrittenOut, "description": "The subject was made."}},
+)
+def write_one(
+    caller: Writer, backends: Served, which: Which, wanted: SubjectIn, response: Response
+) -> WrittenOut:
+    """Lay fields into a subject, which is made if it is not there."""
+    fields = SubjectFields(which.type, which.id, wanted.data, wanted.databaseId)
+    done = put_subject(backends, caller, fields)
+    response.status_code = 201 if done.was_made else 200
+    shown = SubjectOut.of(done.row)
+    return WrittenOut(**shown.model_dump(), changed=list(done.changed), event_id=done.event_id)
+
+
+@router.delete("/v1/subjects/{subject_type}/{subject_id:path}")
+def delete_one(caller: Writer, backends: Served, which: Which) -> GoneOut:
+    """Delete a subject, until it is written again."""
+    return GoneOut(event_id=delete_subject(backends, caller, which.type, which.id))
