@@ -25,6 +25,7 @@ from shared.services.why_shown import backtest_document, dry_run_document
 from shared.services.workspaces import Scope
 
 MOST_EVENTS: Final = 10_000
+WITHIN_S: Final = 20.0
 LAST_DAY: Final = timedelta(days=1)
 ORDER: Final[dict[str, JsonValue]] = {"type": "order.placed", "payload": {"orderId": 7, "total": 120}}
 DRAFT: Final[dict[str, JsonValue]] = {
@@ -112,7 +113,7 @@ def run_backtest(
         faults = [Fault(join("definition", fault.path), fault.message) for fault in error.faults]
         raise DefinitionError(faults) from error
     reach = reach_between(wanted.begin or backends.clock.now() - LAST_DAY, wanted.end)
-    stretch = Stretch(reach.first, reach.last, wanted.limit)
+    stretch = Stretch(reach.first, reach.last, wanted.limit, WITHIN_S)
     with at_field("definition.trigger.type"):
         found = backtest(backends, settings, caller.workspace_id, (definition, stretch), _untold)
     return BacktestOut.model_validate(backtest_document(found))

@@ -4,6 +4,7 @@ The events of a stretch of the stream are gone through in pages, the oldest firs
 all the while, whatever its status.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,11 +36,12 @@ LOOKED_AT_FOR_EACH: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Which events: from `first` to `last`, and no more than `most` of the workspace."""
+    """Which events: from `first` to `last`, no more than `most` of the workspace, and `within_s` seconds."""
 
     first: Stamp
     last: Stamp = LAST
     most: int = 10_000
+    within_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,11 @@ def backtest(
     definition, stretch = drafted
     rehearsal = Rehearsal(_drafted(backends, workspace_id, definition), settings.automation_max_depth)
     looked = 0
+    until_s = backends.clock.monotonic() + stretch.within_s
     for page in forward(backends.redis, backends.keys, Reach(stretch.first, stretch.last), PAGE):
         for entry in page:
-            if rehearsal.events == stretch.most or looked == stretch.most * LOOKED_AT_FOR_EACH:
+            is_enough = rehearsal.events == stretch.most or looked == stretch.most * LOOKED_AT_FOR_EACH
+            if is_enough or (looked and backends.clock.monotonic() >= until_s):
                 return rehearsal.result(_stamp(entry))
             rehearsal.take(entry)
             looked += 1

@@ -7,11 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
+from shared.model.stamps import parse_stamp
 from shared.services.backends import Backends
+from shared.services.backtests import Stretch, backtest
+from shared.settings import Settings
 from shared.time.clock import SystemClock
 from tests.commanding import Knockon, document
 from tests.matching import Post, open_post
-from tests.people import set_run
+from tests.people import definition, set_run
 from tests.rooms import open_room, start
 from tests.traps import trap
 from tests.waiting import poll
@@ -165,6 +168,13 @@ def test_a_backtest_ends_at_its_limit_and_names_where_to_go_on(post: Post, knock
     assert (large["events"], large["next"]) == (3, entries[3])
     (large, _) = document(knockon("backtest", "-f", "drafts.yaml", "--since", "0s", "-o", "json"))
     assert large["events"] == 0
+
+
+def test_a_backtest_whose_time_is_over_has_looked_at_one_event_and_goes_on_with_the_next(post: Post) -> None:
+    entries = [post.publish(payload=GOOD) for _ in range(3)]
+    drafted = definition("late"), Stretch((0, 0), within_s=0)
+    found = backtest(post.backends, Settings.model_validate({}), "w1", drafted, lambda events, at: None)
+    assert (found.events, found.next) == (1, parse_stamp(entries[1]))
 
 
 def test_a_backtest_of_a_schedule_is_refused(knockon: Knockon, tmp_path: Path) -> None:
