@@ -21,8 +21,6 @@ MEANINGS: Final[Mapping[int, str]] = MappingProxyType(
         413: "The body is too large.",
         415: "The body is of another type than can be read.",
         422: "A field is wrong; `details.field` names the first one.",
-        428: "If-Match is needed.",
-        429: "Too many requests; see Retry-After.",
         503: "A server that is needed does not answer; see Retry-After.",
     }
 )

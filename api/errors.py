@@ -48,8 +48,6 @@ CODES: Final[Mapping[int, str]] = MappingProxyType(
         413: "too_large",
         415: "unsupported_media_type",
         422: "invalid",
-        428: "precondition_required",
-        429: "too_many_requests",
         500: "internal",
         503: "unavailable",
     }

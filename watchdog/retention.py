@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from shared.db.ageing import Ageing, forget
+from shared.db.idempotency import KEPT as IDEMPOTENCY_KEYS_KEPT
 from shared.db.retention import FIRST, Expiry, count_children, delete_lines, delete_runs, walk_runs
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
@@ -64,6 +65,7 @@ class Retention:
                 Ageing.ALERT_GROUPS: ALERT_GROUPS_KEPT,
                 Ageing.BULK_OPERATIONS: BULK_OPERATIONS_KEPT,
                 Ageing.VERSIONS: self.runs,
+                Ageing.IDEMPOTENCY_KEYS: IDEMPOTENCY_KEYS_KEPT,
             }
         )
 

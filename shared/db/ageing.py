@@ -28,6 +28,7 @@ class Ageing(StrEnum):
     ALERT_GROUPS = "alert_groups"
     BULK_OPERATIONS = "bulk_operations"
     VERSIONS = "versions"
+    IDEMPOTENCY_KEYS = "idempotency_keys"
 
 
 # Lines of no run are of a schedule or an automation; they stand together in the index, in their order.
@@ -96,6 +97,13 @@ VERSIONS: Final = sql(
         ORDER BY v.automation_id, v.version LIMIT :most)
     """
 )
+IDEMPOTENCY_KEYS: Final = sql(
+    """
+    DELETE FROM idempotency_keys WHERE (workspace_id, key) IN (
+        SELECT r.workspace_id, r.key FROM idempotency_keys r WHERE r.created_at < :before
+        ORDER BY r.created_at LIMIT :most)
+    """
+)
 
 _STATEMENTS: Final = MappingProxyType(
     {
@@ -108,6 +116,7 @@ _STATEMENTS: Final = MappingProxyType(
         Ageing.ALERT_GROUPS: ALERT_GROUPS,
         Ageing.BULK_OPERATIONS: BULK_OPERATIONS,
         Ageing.VERSIONS: VERSIONS,
+        Ageing.IDEMPOTENCY_KEYS: IDEMPOTENCY_KEYS,
     }
 )
 

@@ -42,3 +42,48 @@ def test_each_answer_has_an_id_and_gives_back_one_that_was_sent(api: Api) -> Non
     assert api("GET", "/healthz", headers={"X-Request-Id": "abc-1"}).headers["X-Request-Id"] == "abc-1"
     made = {api("GET", "/nowhere", headers={"X-Request-Id": "a b"}).headers["X-Request-Id"] for _ in "12"}
     assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b'{"name": "a", "name": "b"}', "application/json", 400),
+        (b'{"name": NaN}', "application/json", 400),
+        (b'{"name": 99999999999999999999}', "application/json", 400),
+        (b"[1]", "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b"\xff", "application/json", 400),
+        (b"name=a", "application/x-www-form-urlencoded", 415),
+        (b'{"name": "a"}', "", 415),
+        (b" " * 1_048_577, "application/json", 413),
+        (b"", "application/json", 422),
+        (b'{"name": "a\\u0000", "state": "on"}', "application/json", 422),
+        (b'{"name": "a", "state": "on", "more": 1}', "application/merge-patch+json", 422),
+        (b'{"name": "a", "state": "on"}', "application/json; charset=utf-8", 200),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_body_is_taken_only_as_json_that_can_be_kept(api: Api, body: bytes, kind: str, status: int) -> None:
+    given = {"Content-Type": kind} if kind else {}
+    answer = api("POST", "/v1/flags", key=api.key(), content=body, headers=given)
+    assert answer.status_code == status, answer.text
+    assert status < 400 or answer.json()["error"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_what_all_answers_have_keeps_browsers_out(api: Api) -> None:
+    for path in ("/healthz", "/docs", "/v1/flags", "/nowhere"):
+        headers = api("GET", path, headers={"Origin": "https://evil.example"}).headers
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert not [name for name in headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_page_shows_every_route_without_a_script(api: Api) -> None:
+    shown = api("GET", "/docs")
+    assert shown.headers["Content-Type"].startswith("text/html")
+    assert "<script" not in shown.text
+    for path in api("GET", "/openapi.json").json()["paths"]:
+        assert f" {path}</code>" in shown.text

@@ -17,6 +17,7 @@ CODE = (
     "timers",
     "watchdog",
     "worker",
+    "api",
     "knockon",
     "migrations",
     "tools",

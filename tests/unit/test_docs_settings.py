@@ -14,7 +14,7 @@ from tests.pages import ROOT, names, page
 PAGE = page("operations.md")
 SCHEMA = Settings.model_json_schema(by_alias=True)
 FORMATS = {"path": "path", "password": "secret"}
-ROOMS = ("shared", "matcher", "pipeline", "executors", "timers", "watchdog", "worker")
+ROOMS = ("shared", "matcher", "pipeline", "executors", "timers", "watchdog", "worker", "api")
 
 
 def test_every_setting_is_told_with_its_default_and_values() -> None:
