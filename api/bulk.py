@@ -14,7 +14,7 @@ from shared.db.bulk import LAST, BulkOperation, list_operations
 from shared.db.dead_groups import DeadGroup, list_dead_groups
 from shared.model.bulk import BulkFilter, BulkKind, BulkStatus, BulkWish, check_filter
 from shared.services.backends import Caller
-from shared.services.bulk import cancel_bulk, confirm, document_of, preview, show_bulk
+from shared.services.bulk import cancel_bulk, confirm, document_of, preview, show_bulk, start_bulk
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["many runs"])
@@ -136,5 +136,5 @@ def cancel_midway(caller: Writer, backends: Served, operation_id: str) -> Operat
 def replay_by_filter(caller: Writer, backends: Served, wanted: ReplayIn) -> OperationOut:
     """Make an operation that replays the runs of a filter; an empty one means all dead letters."""
     wish = BulkWish(kind=BulkKind.REPLAY, filter=wanted.filter, from_start=wanted.from_start)
-    made = preview(backends, caller, wish)
-    return OperationOut.of(confirm(backends, caller, made.id) if wanted.confirm else made)
+    make = start_bulk if wanted.confirm else preview
+    return OperationOut.of(make(backends, caller, wish))

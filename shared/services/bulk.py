@@ -4,6 +4,7 @@ An operation is a row; the `timers` process does what was confirmed (docs/automa
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -38,12 +39,16 @@ def preview(backends: Backends, caller: Caller, wish: BulkWish) -> BulkOperation
     """
     with backends.database.read() as conn:
         found = _look(conn, caller, wish, backends)
+    return backends.database.transact(lambda conn: _store(conn, caller, found))
+
+
+def start_bulk(backends: Backends, caller: Caller, wish: BulkWish) -> BulkOperation:
+    """Preview a wish and confirm it, both or none. Raises as `preview` does; each call makes an operation."""
+    with backends.database.read() as conn:
+        found = _look(conn, caller, wish, backends)
 
     def work(conn: Connection) -> BulkOperation:
-        insert_preview(conn, found)
-        made = show_bulk(conn, caller.workspace_id, found.id)
-        write_deed(conn, caller, Deed("bulk_operation.created", made.id, None, _told(made)), made.created_at)
-        return made
+        return _confirm(conn, caller, _store(conn, caller, found), found.selection.at)
 
     return backends.database.transact(work)
 
@@ -59,12 +64,7 @@ def confirm(backends: Backends, caller: Caller, operation_id: str) -> BulkOperat
         held = _must_lock(conn, caller, operation_id)
         if held.status is BulkStatus.CANCELLED:
             raise Conflict("the operation was cancelled; make a new one")
-        confirmed = confirm_operation(conn, held.id, caller.actor, now=now)
-        if confirmed is None:
-            return held
-        deed = Deed("bulk_operation.confirmed", held.id, _state(held), _told(confirmed))
-        write_deed(conn, caller, deed, now)
-        return confirmed
+        return _confirm(conn, caller, held, now)
 
     return backends.database.transact(work)
 
@@ -113,6 +113,22 @@ def document_of(operation: BulkOperation) -> dict[str, Any]:
         "confirmed_at": operation.confirmed_at,
         "ended_at": operation.ended_at,
     }
+
+
+def _store(conn: Connection, caller: Caller, found: Preview) -> BulkOperation:
+    insert_preview(conn, found)
+    made = show_bulk(conn, caller.workspace_id, found.id)
+    write_deed(conn, caller, Deed("bulk_operation.created", made.id, None, _told(made)), made.created_at)
+    return made
+
+
+def _confirm(conn: Connection, caller: Caller, held: BulkOperation, now: datetime) -> BulkOperation:
+    confirmed = confirm_operation(conn, held.id, caller.actor, now=now)
+    if confirmed is None:
+        return held
+    deed = Deed("bulk_operation.confirmed", held.id, _state(held), _told(confirmed))
+    write_deed(conn, caller, deed, now)
+    return confirmed
 
 
 def _look(conn: Connection, caller: Caller, wish: BulkWish, backends: Backends) -> Preview:

@@ -19,7 +19,7 @@ from shared.sealing import Seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
 from shared.services.automations import activate, apply_changes, delete, pause
 from shared.services.backends import Backends, Caller
-from shared.services.bulk import cancel_bulk, confirm, preview
+from shared.services.bulk import cancel_bulk, confirm, preview, start_bulk
 from shared.services.dead_events import put_back_events
 from shared.services.definitions import Leftovers
 from shared.services.flags import set_flag
@@ -176,6 +176,11 @@ CHANGES: dict[str, tuple[Before, Change, str]] = {
     "confirm": (
         lambda office: preview(office.all, CALLER, wish()).id,
         lambda office, operation_id: confirm(office.all, CALLER, operation_id),
+        "bulk_operation.confirmed",
+    ),
+    "start_bulk": (
+        lambda office: None,
+        lambda office, _: start_bulk(office.all, CALLER, wish()),
         "bulk_operation.confirmed",
     ),
     "cancel_bulk": (

@@ -2,12 +2,13 @@
 
 import threading
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
+from shared.db.ageing import Ageing, forget
 from shared.db.audit_reads import AuditQuery, list_audit
 from shared.errors import Conflict, NotFound
 from shared.ids import new_id
@@ -331,3 +332,19 @@ def test_operations_take_turns(backends: Backends, automation_id: str) -> None:
     for operation in work.going():
         work.move_on(operation)
     assert [shown(backends, each).done for each in (first, second)] == [BATCH, BATCH]
+
+
+def test_what_is_over_is_forgotten_and_what_goes_on_never(backends: Backends, automation_id: str) -> None:
+    add_ended(backends, automation_id, 1)
+    previewed = preview(backends, CALLER, wish()).id
+    done = begin(backends)
+    do_all(backends)
+    going = begin(backends)
+    later = datetime.now(UTC) + timedelta(days=1)
+    with backends.database.begin() as conn:
+        assert forget(conn, Ageing.BULK_OPERATIONS, before=NOW, most=9) == 0
+        assert forget(conn, Ageing.BULK_OPERATIONS, before=later, most=9) == 2
+    assert shown(backends, going).status is BulkStatus.CONFIRMED
+    for operation_id in (previewed, done):
+        with pytest.raises(NotFound):
+            shown(backends, operation_id)
