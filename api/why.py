@@ -40,7 +40,7 @@ router: Final = APIRouter(tags=["automations"])
 
 Reader = Annotated[Caller, needs(Scope.AUTOMATIONS_READ)]
 EventsReader = Annotated[Caller, needs(Scope.EVENTS_READ)]
-Reference = Annotated[str, Path(alias="id", description="The automation's id or key.")]
+Reference = Annotated[str, Path(alias="automation", description="The automation's key or id.")]
 
 
 class DryRunIn(BaseModel):
@@ -91,7 +91,7 @@ async def read_trial(request: Request, caller: Reader, reference: Reference, wan
 Trying = Annotated[Tried, Depends(read_trial)]
 
 
-@router.post("/v1/automations/{id}/dry-run")
+@router.post("/v1/automations/{automation}/dry-run")
 def run_dry(
     backends: Served, settings: Configured, tried: Annotated[Tried, Depends(read_trial)]
 ) -> DryRunOut:
