@@ -85,9 +85,14 @@ class LogFeeds:
         return self._closing.is_set()
 
     @property
+    def followers(self) -> int:
+        """Count those who follow."""
+        return sum(feed.followers for feed in self._feeds.values())
+
+    @property
     def is_full(self) -> bool:
         """Tell whether there are as many followers as this process takes."""
-        return sum(feed.followers for feed in self._feeds.values()) >= FOLLOWERS_MAX
+        return self.followers >= FOLLOWERS_MAX
 
     def close(self) -> None:
         """End all following in order. A second call changes nothing."""

@@ -1,5 +1,6 @@
 """`knockon tail`: the log of runs as it is written."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -8,11 +9,13 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
 
 from knockon.cli.connections import opened_database
+from knockon.cli.log_printing import print_log_line
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
-from knockon.cli.output import STYLES, Form, console, print_json_line, show, show_instant, show_json
+from knockon.cli.output import Form
+from knockon.cli.tail_api import Tailing, follow, print_backlog
+from knockon.log_following import Api
 from shared.db.engine import Database
 from shared.db.log_reads import (
     LEVELS,
@@ -25,7 +28,9 @@ from shared.db.log_reads import (
     logs_after,
     newest_logs,
 )
+from shared.errors import ConfigError
 from shared.masking import mask_tree
+from shared.model.event_fields import format_instant
 from shared.process import StopFlag
 from shared.services.references import check_workspace, find_ever_automation
 from shared.time.clock import SystemClock
@@ -33,6 +38,8 @@ from shared.time.clock import SystemClock
 POLL_S: Final = 0.25
 PAGE: Final = 500
 LINES_BEFORE: Final = 10
+API_URL: Final = "KNOCKON_API_URL"
+API_KEY: Final = "KNOCKON_API_KEY"
 
 _SPAN: Final = re.compile(r"(\d{1,6})(ms|s|m|h|d)")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -46,6 +53,13 @@ def parse_span(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
+def parse_url(text: str) -> str:
+    """Read the address of an API."""
+    if re.fullmatch(r"https?://[^\s/?#]+/?", text) is None:
+        raise typer.BadParameter(f"{text!r} is no address of an API; write http://127.0.0.1:8420")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class TailOptions:
     """Which lines, and whether to wait for more."""
@@ -55,6 +69,15 @@ class TailOptions:
     level: Annotated[str | None, typer.Option(help=f"Only this level and worse: {', '.join(LEVELS)}.")] = None
     since: Annotated[
         timedelta | None, typer.Option(parser=parse_span, metavar="10m", help="Begin so far back.")
+    ] = None
+    api: Annotated[
+        str | None,
+        typer.Option(
+            envvar=API_URL,
+            parser=parse_url,
+            metavar="URL",
+            help=f"Ask the API at this URL, with the key in {API_KEY}, whose workspace it is then.",
+        ),
     ] = None
     no_follow: Annotated[bool, typer.Option("--no-follow", help="End with the last line there is.")] = False
     workspace: Workspace = DEFAULT_WORKSPACE
@@ -73,6 +96,9 @@ def tail(options: TailOptions) -> None:
         raise typer.BadParameter(f"--level is one of {', '.join(LEVELS)}")
     stop = StopFlag()
     stop.listen()
+    if options.api is not None:
+        _tail_api(options, options.api, stop)
+        return
     with opened_database() as database:
         query = _query(database, options)
         cursor = _print_backlog(database, query, options)
@@ -115,16 +141,23 @@ def _print_new(database: Database, query: LogQuery, cursor: LogCursor, output: F
 
 def _print(rows: Iterable[LogRow], output: Form) -> None:
     for row in rows:
-        data = mask_tree(row.data)
-        if output is Form.JSON:
-            document = asdict(row) | {"data": data}
-            document.pop("cursor")
-            print_json_line(document)
-            continue
-        line = Text(show_instant(row.at), "dim")
-        line.append(f"  {row.level:<7}", STYLES.get(row.level, "not dim default"))
-        line.append(f"  {row.automation_key or '-'}  {row.run_id or '-'}  ", "not dim default")
-        line.append(show(row.message), "not dim bold")
-        line.append(show(f"  {show_json(data)}" if data else ""), "not dim default")
-        console(sys.stdout).print(line, soft_wrap=True)
+        line = asdict(row) | {"data": mask_tree(row.data)}
+        line.pop("cursor")
+        print_log_line({"id": str(row.cursor), **line}, output)
     sys.stdout.flush()
+
+
+def _tail_api(options: TailOptions, url: str, stop: StopFlag) -> None:
+    key = os.environ.get(API_KEY)
+    if not key:
+        raise ConfigError(f"{API_KEY}: set it to a key with the scope runs:read, as: knockon keys create")
+    asked = {"automation": options.automation, "run": options.run, "level": options.level}
+    if options.since is not None:
+        asked["from"] = format_instant(SystemClock().now() - options.since)
+    given = {name: value for name, value in asked.items() if value is not None}
+    last = LINES_BEFORE if options.since is None and options.run is None else None
+    wanted, api = Tailing(given, last, options.output), Api(url.rstrip("/"), key)
+    if options.no_follow:
+        print_backlog(api, wanted)
+        return
+    follow(api, wanted, print_backlog(api, wanted) if last else None, stop)
