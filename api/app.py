@@ -6,6 +6,7 @@ the body (`bodies`), repeats (`idempotency`), then the route.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Final
 
 from anyio import to_thread
@@ -39,7 +40,7 @@ from api.bodies import Bodies
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
 from api.log_feed import LogFeeds
-from api.methods import Methods
+from api.methods import Methods, allowed_methods
 from api.openapi import describe
 from api.requests import Answering
 from shared.metrics.exposition import Metrics
@@ -112,6 +113,8 @@ async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-async def _render(_request: Request, error: Exception) -> Any:
+async def _render(request: Request, error: Exception) -> Any:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        error = HTTPException(error.status_code, headers={"Allow": allowed_methods(request.scope)})
     answer: Answer = answer_for(error) or failure()
     return answer.response()

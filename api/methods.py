@@ -7,13 +7,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import Refused
-
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Methods:
-    """Answers OPTIONS, makes GET of HEAD, and says in Allow what a path takes."""
+    """Answers OPTIONS, and makes GET of HEAD."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Stand before `app`."""
@@ -24,19 +22,21 @@ class Methods:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        allowed = _allowed(scope)
-        if not allowed:
-            raise Refused(404, "there is nothing here")
         match scope["method"]:
             case "OPTIONS":
-                await Response(status_code=204, headers={"Allow": allowed})(scope, receive, send)
-            case "HEAD" if "HEAD" in allowed:
+                await _options(scope)(scope, receive, send)
+            case "HEAD":
                 headless = _Headless(receive, send)
                 await self._app({**scope, "method": "GET"}, headless.receive, headless.send)
-            case method if method in allowed.split(", "):
-                await self._app(scope, receive, send)
             case _:
-                raise HTTPException(405, headers={"Allow": allowed})
+                await self._app(scope, receive, send)
+
+
+def _options(scope: Scope) -> Response:
+    allowed = allowed_methods(scope)
+    if not allowed:
+        raise HTTPException(404)
+    return Response(status_code=204, headers={"Allow": allowed})
 
 
 class _Headless:
@@ -59,7 +59,7 @@ class _Headless:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _allowed(scope: Scope) -> str:
+def allowed_methods(scope: Scope) -> str:
     """Name the methods of a path, or nothing where there is no such path."""
     routes: list[Any] = scope["app"].routes
     found = [

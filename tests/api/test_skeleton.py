@@ -18,7 +18,7 @@ def test_the_process_is_up_and_ready(api: Api) -> None:
         ("GET", "/nowhere", 404, "not_found"),
         ("POST", "/healthz", 405, "method_not_allowed"),
         ("GET", "/healthz/", 404, "not_found"),
-        ("GET", "/v1/nowhere", 404, "not_found"),
+        ("GET", "/v1/nowhere", 401, "unauthorized"),
         ("GET", "/a%00b", 400, "malformed"),
         ("GET", "/healthz?a=%00", 400, "malformed"),
     ],
@@ -87,3 +87,15 @@ def test_the_page_shows_every_route_without_a_script(api: Api) -> None:
     assert "<script" not in shown.text
     for path in api("GET", "/openapi.json").json()["paths"]:
         assert f" {path}</code>" in shown.text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_path_says_what_it_takes(api: Api) -> None:
+    key = api.key()
+    refused = api("PUT", "/v1/members", key=key)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD, POST, OPTIONS")
+    head = api("HEAD", "/v1/events/1-1/explain", key=key)
+    assert (head.status_code, head.content) == (404, b"")
+    assert api("HEAD", "/v1/backtests", key=key).status_code == 405
+    assert api("OPTIONS", "/v1/nowhere").status_code == 404
+    assert api("GET", "/v1/nowhere", key=key).status_code == 404

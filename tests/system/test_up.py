@@ -1,10 +1,13 @@
 """`knockon up` as people use it: real processes, real servers, killed and stopped."""
 
 import os
+import re
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 
@@ -49,6 +52,14 @@ def publish_and_await(deployment: Home, event_id: str) -> dict[str, Any]:
     return run
 
 
+def readiness(url: str) -> str:
+    """Ask an API whether it serves; it may not listen yet."""
+    try:
+        return str(httpx2.get(f"{url}/readyz", trust_env=False).json()["status"])
+    except httpx2.TransportError:
+        return ""
+
+
 def is_over(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
@@ -62,6 +73,8 @@ def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: H
         deployment.run("apply", "-f", "automations.yaml")
         assert publish_and_await(deployment, "one")["status"] == "SUCCEEDED"
         rooms = poll(lambda: up.rooms() if up.rooms().keys() == ROOMS else {})
+        (url,) = re.findall(r"the API is at (http://127\.0\.0\.1:\d+)", up.said())
+        assert poll(lambda: readiness(url), 30) == "ok"
         up.process.send_signal(signal.SIGTERM)
         assert up.process.wait(60) == 0
         assert all(is_over(process) for process in rooms.values())
@@ -69,6 +82,17 @@ def test_an_event_runs_an_automation_and_everything_stops_in_order(deployment: H
     assert "worker_stopped" in up.said()
     assert up.said().endswith("stopped\n")
     assert "Traceback" not in up.said()
+
+
+def test_a_taken_port_stops_the_start_with_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        home = Home(tmp_path / "home", {"API_PORT": str(port)})
+        said = home.run("up", code=1)
+    assert said.splitlines() == [
+        f"error: API_PORT: cannot listen on 127.0.0.1, port {port}: Address already in use"
+    ]
+    assert find_redis(home.folder / ".knockon") is None
 
 
 def test_a_process_that_dies_is_started_again(embedded: Home) -> None:
