@@ -1,10 +1,12 @@
 """Idempotency-Key: a write that comes twice is done once, and answered alike (docs/api.md, Idempotency).
 
 The answer of a write that succeeded is kept for 24 hours. One that failed has changed nothing and is
-forgotten, so that the next one under its key is worked on anew.
+forgotten, so that the next one under its key is worked on anew. After a 5xx the key goes on to stand for the
+request: nobody knows how far it came.
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from math import ceil
@@ -17,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.bodies import WITH_BODY
-from api.errors import Refused, log
+from api.errors import Refused, answer_for, log
 from shared.db.idempotency import Claim, KeptAnswer
 from shared.errors import ConfigError
 from shared.faults import FaultPoint, passed
@@ -33,6 +35,7 @@ from shared.services.idempotency import (
     answer_claim,
     claim_key,
     drop_claim,
+    leave_claim,
 )
 from shared.settings import Settings
 
@@ -87,22 +90,24 @@ class Repeating:
             await self._app(scope, receive, answer)
         finally:
             passed(FaultPoint.REQUEST_BEFORE_ANSWER)
-            await run_in_threadpool(self._settle, claim, answer)
+            await run_in_threadpool(self._settle, claim, answer, sys.exception())
             passed(FaultPoint.REQUEST_AFTER_ANSWER)
         for message in answer.messages:
             await send(message)
 
-    def _settle(self, claim: Claim, answer: "_Kept") -> None:
+    def _settle(self, claim: Claim, answer: "_Kept", error: BaseException | None) -> None:
         """Keep the answer of a write that succeeded, else let go. A failure here undoes no work."""
         database = self._backends.database
         try:
             if answer.is_success and len(answer.body) <= KEPT_BYTES_MAX:
                 sealed = make_seal(self._settings).close(answer.body.decode())
                 answer_claim(database, claim, KeptAnswer(answer.status, answer.headers, sealed))
-            else:
+            elif _is_refused(answer, error):
                 drop_claim(database, self._backends.clock, claim)
-        except (SQLAlchemyError, ConfigError, OSError) as error:
-            log.warning("answer_not_kept", reason=repr(error))
+            else:
+                leave_claim(database, self._backends.clock, claim)
+        except (SQLAlchemyError, ConfigError, OSError) as fault:
+            log.warning("answer_not_kept", reason=repr(fault))
 
     def _replay(self, standing: Standing) -> Response:
         match standing:
@@ -152,6 +157,14 @@ class _Kept:
     @property
     def body(self) -> bytes:
         return b"".join(message.get("body", b"") for message in self.messages[1:])
+
+
+def _is_refused(answer: _Kept, error: BaseException | None) -> bool:
+    """Tell whether a write was turned down before it changed anything; after a 5xx nobody knows."""
+    if error is None:
+        return bool(answer.messages) and answer.status < 500
+    found = answer_for(error) if isinstance(error, Exception) else None
+    return found is not None and found.status < 500
 
 
 def _fingerprint(scope: Scope) -> str:

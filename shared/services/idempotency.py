@@ -13,6 +13,7 @@ from shared.db.idempotency import (
     Claim,
     KeptAnswer,
     KeyRow,
+    end_claim,
     insert_claim,
     keep_answer,
     lock_key,
@@ -81,6 +82,11 @@ def answer_claim(database: Database, claim: Claim, answer: KeptAnswer) -> bool:
 def drop_claim(database: Database, clock: Clock, claim: Claim) -> None:
     """Let the next request under this key do the work, unless this one did."""
     database.transact(partial(release_claim, claim=claim, now=clock.now()))
+
+
+def leave_claim(database: Database, clock: Clock, claim: Claim) -> None:
+    """Let the next try of this request go on at once, where nobody knows how far this one came."""
+    database.transact(partial(end_claim, claim=claim, now=clock.now()))
 
 
 def _take(conn: Connection, wanted: Claim, found: KeyRow, now: datetime) -> Standing:

@@ -21,6 +21,7 @@ from shared.services.idempotency import (
     bound_to,
     claim_key,
     drop_claim,
+    leave_claim,
 )
 from shared.time.clock import ManualClock
 from tests.calling import Api
@@ -118,6 +119,17 @@ def test_a_claim_whose_process_died_is_taken_over(backends: Backends, clock: Man
     clock.advance(HELD)
     taken = claim_key(backends.database, clock, claim(clock, owner=second.owner))
     assert taken == replace(second, begun_at=first.begun_at)
+
+
+def test_a_try_that_nobody_knows_of_goes_on_under_its_first_instant(
+    backends: Backends, clock: ManualClock
+) -> None:
+    first = claim(clock)
+    claim_key(backends.database, clock, first)
+    leave_claim(backends.database, clock, first)
+    clock.advance(timedelta(seconds=1))
+    second = claim(clock)
+    assert claim_key(backends.database, clock, second) == replace(second, begun_at=first.begun_at)
 
 
 def test_whose_claim_was_taken_over_changes_nothing(backends: Backends, clock: ManualClock) -> None:

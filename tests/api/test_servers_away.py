@@ -35,6 +35,9 @@ def test_what_needs_redis_is_not_served_without_it_and_the_rest_is(without_redis
         refused = api("POST", "/v1/events", key=key, json=EVENT, headers={"Idempotency-Key": "one"})
         assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
         assert int(refused.headers["Retry-After"]) >= 1
+    other = {**EVENT, "type": "order.paid"}
+    reused = api("POST", "/v1/events", key=key, json=other, headers={"Idempotency-Key": "one"})
+    assert (reused.status_code, reused.json()["error"]) == (409, "idempotency_key_reused")
     assert api("GET", "/v1/flags", key=key).status_code == 200
     ready = api("GET", "/readyz")
     assert ready.status_code == 503
