@@ -13,6 +13,9 @@ from rich.console import Console
 
 from benchmarks.contenders import Contender, knockon, plain
 from benchmarks.latency import PER_S, Latency, measure_latency
+from benchmarks.lists import FEW as FEW_RUNS
+from benchmarks.lists import MANY as MANY_RUNS
+from benchmarks.lists import measure_lists
 from benchmarks.memory import measure_memory
 from benchmarks.profiling import record_profiles
 from benchmarks.report import Line, Report, machine
@@ -31,6 +34,7 @@ class Part(StrEnum):
     LATENCY = "latency"
     SCALE = "scale"
     MEMORY = "memory"
+    LISTS = "lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,28 @@ def watch_memory(session: Session) -> list[Line]:
     return lines
 
 
+def compare_lists(session: Session) -> list[Line]:
+    """Measure pages of lists of runs with few finished runs and with many."""
+    lines = []
+    for backend in Backend:
+        found = {
+            count: measure_lists(session.servers, backend, count).p95_ms for count in (FEW_RUNS, MANY_RUNS)
+        }
+        for name, many in found[MANY_RUNS].items():
+            few = found[FEW_RUNS][name]
+            session.say(f"lists: {backend}, runs {name}: {few:.2f} ms, {many:.2f} ms")
+            note = f"{MANY_RUNS:,} finished runs, {FEW_RUNS:,} take {few:.2f}"
+            lines.append(Line(f"page of runs {name}, p95", backend, "ms", [many], [few], note))
+    return lines
+
+
 MEASURES: Final[Mapping[Part, Callable[[Session], list[Line]]]] = MappingProxyType(
     {
         Part.THROUGHPUT: compare_throughput,
         Part.LATENCY: compare_latency,
         Part.SCALE: compare_scale,
         Part.MEMORY: watch_memory,
+        Part.LISTS: compare_lists,
     }
 )
 

@@ -8,10 +8,14 @@ import pytest
 
 from benchmarks.__main__ import MEASURES, RESULTS, Part, read_options
 from benchmarks.figures import median, per_second, percentile, ratios, shown
+from benchmarks.lists import FEW as FEW_RUNS
+from benchmarks.lists import LISTS, fill
 from benchmarks.profiling import fold, tell
 from benchmarks.report import Line, Report
 from benchmarks.scale import FEW, MANY
 from benchmarks.scenario import TWO_HUNDRED, Mix, definition, events, payload
+from shared.db.engine import open_database
+from shared.db.run_lists import page_of_runs
 from shared.model.automation import parse_definition
 from shared.rules.conditions import compile_conditions
 
@@ -135,3 +139,16 @@ def test_a_profile_tells_our_functions_but_not_the_stem() -> None:
     assert "serve" not in inclusive
     assert "dumps" not in inclusive
     assert "25.0 dumps (json/a.py:1)" in own
+
+
+def test_the_runs_of_the_lists_are_as_many_as_asked_for_and_shared_out(sqlite_url: str) -> None:
+    database = open_database(sqlite_url)
+    fill(database, FEW_RUNS)
+    with database.read() as conn:
+        of_one = page_of_runs(conn, LISTS["of one automation"])
+        failed = page_of_runs(conn, LISTS["FAILED"])
+        everything = page_of_runs(conn, LISTS["of the workspace"])
+    database.dispose()
+    assert [len(page.rows) for page in (of_one, failed, everything)] == [50, 50, 50]
+    assert {row.automation_id for row in of_one.rows} == {"ws_1-3"}
+    assert {row.status for row in failed.rows} == {"FAILED"}
