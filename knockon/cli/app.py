@@ -34,6 +34,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "members": "members",
         "audit": "audit",
         "alerts": "alerts",
+        "notices": "notices",
     }
 )
 

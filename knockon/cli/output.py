@@ -13,6 +13,7 @@ from rich.text import Text
 from typing_extensions import override
 
 WIDTH_OF_A_FILE: Final = 400
+SHOWN_CHARS: Final = 120
 STYLES: Final[Mapping[str, str]] = {
     "SUCCEEDED": "green",
     "ACTIVE": "green",
@@ -116,6 +117,11 @@ def show_span(begin: datetime | None, end: datetime | None) -> str:
 def show_json(document: Any) -> str:
     """Write a JSON value on one line."""
     return orjson.dumps(document, default=str).decode()
+
+
+def show_start(text: str) -> str:
+    """Give a text for a table: of a long one the beginning."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
 
 
 def _cell(value: object) -> Text:
