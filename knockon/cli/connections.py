@@ -9,9 +9,10 @@ from typing import Final
 
 from knockon.servers import check_database_file, database_url, with_servers
 from shared.db.engine import Database, open_database
+from shared.log_choices import LogFormat, LogLevel
 from shared.logs import configure_logs
 from shared.services.backends import Backends, Caller, open_backends
-from shared.settings import LogFormat, LogLevel, Settings, load_settings
+from shared.settings import Settings, load_settings
 
 POOL_SIZE: Final = 2
 

@@ -170,6 +170,7 @@ def test_a_record_that_is_gone_ends_the_run_at_the_action_that_needs_it(road: Ro
     run = road.run()
     assert (run.status, run.retry_count, run.next_attempt_at) == ("FAILED", 0, None)
     assert (road.code(run), tree(run.error)["position"]) == ("REFERENCE_GONE", 2)
+    assert [line["run_id"] for line in lines if line["event"] == "outcome_refused"] == [run.id]
     assert faults(lines) == []
     assert [post.path for post in road.receiver.deliveries()] == [SLOW]
     assert road.data("r1") == {"name": "Ada"}
