@@ -17,9 +17,16 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "{lock}": "FOR UPDATE OF r",
         "{skip_locked}": "FOR UPDATE OF r SKIP LOCKED",
         "{json}": "jsonb",
+        "{json_merge}": "jsonb_concat",
         "{xid}": "CAST(CAST(pg_current_xact_id() AS text) AS bigint)",
     },
-    "sqlite": {"{lock}": "", "{skip_locked}": "", "{json}": "text", "{xid}": "0"},
+    "sqlite": {
+        "{lock}": "",
+        "{skip_locked}": "",
+        "{json}": "text",
+        "{json_merge}": "json_patch",
+        "{xid}": "0",
+    },
 }
 
 
