@@ -26,6 +26,7 @@ from shared.db.persons_moves import (
     stop_runs_of,
     wake_runs_of,
 )
+from shared.errors import Unavailable
 from shared.ids import new_id
 from shared.model.automation import Definition
 from shared.model.statuses import AutomationStatus
@@ -43,10 +44,20 @@ WOKEN_AT_ONCE: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a change is made: by our clock, and by that of Redis, which also stamps the events."""
+    """When a change is made: by our clock, and by that of Redis, which also stamps the events.
+
+    Only what is to be ACTIVE needs Redis: its time, and that matchers hear of it before the next event. What
+    is paused or deleted may also be found by their own poll.
+    """
 
     now: datetime
-    stream_ms: int
+    stream: int | Unavailable
+
+    def stream_ms(self) -> int:
+        """Give the time of Redis. Raises Unavailable if it did not answer."""
+        if isinstance(self.stream, Unavailable):
+            raise self.stream
+        return self.stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +91,10 @@ def apply_changes(
 ) -> list[Change]:
     """Make the workspace's automations what the definitions say; a second call finds nothing to change.
 
-    Events published after this returned are matched by what is ACTIVE. Raises NotFound without the workspace.
+    Events published after this returned are matched by what is ACTIVE. Raises NotFound without the workspace,
+    and Unavailable without Redis if anything that is to be ACTIVE changes; then nothing does.
     """
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> tuple[list[Change], list[Aftermath]]:
         _must_lock(conn, caller.workspace_id)
@@ -103,12 +115,12 @@ def activate(backends: Backends, caller: Caller, reference: str) -> Turned:
 
 
 def pause(backends: Backends, caller: Caller, reference: str) -> Turned:
-    """Make an automation PAUSED: it matches nothing, and runs that wait stay where they are."""
+    """Make an automation PAUSED: it matches nothing, and what waits stays where it is. Needs no Redis."""
     return _turn(backends, caller, reference, AutomationStatus.PAUSED)
 
 
 def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
-    """Delete an automation: what waits is cancelled, what runs stops, its history stays readable."""
+    """Delete an automation: what waits is cancelled, what runs stops, its history stays. Needs no Redis."""
     now = backends.clock.now()
 
     def work(conn: Connection) -> tuple[AutomationRow, Sequence[OutboxEntry]]:
@@ -122,13 +134,20 @@ def delete(backends: Backends, caller: Caller, reference: str) -> AutomationRow:
     return row
 
 
+def _moment(backends: Backends) -> Moment:
+    try:
+        return Moment(backends.clock.now(), redis_ms(backends))
+    except Unavailable as error:
+        return Moment(backends.clock.now(), error)
+
+
 def _must_lock(conn: Connection, workspace_id: str) -> None:
     if not lock_workspace(conn, workspace_id):
         raise no_workspace(workspace_id)
 
 
 def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStatus) -> Turned:
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> tuple[AutomationRow, bool, list[WokenRun]]:
         _must_lock(conn, caller.workspace_id)
@@ -183,7 +202,7 @@ def _create(conn: Connection, caller: Caller, definition: Mapping[str, Any], mom
         status=status,
         version=1,
         definition=definition,
-        activated_ms=moment.stream_ms if status is AutomationStatus.ACTIVE else None,
+        activated_ms=moment.stream_ms() if status is AutomationStatus.ACTIVE else None,
         created_at=moment.now,
         updated_at=moment.now,
         deleted_at=None,
@@ -199,6 +218,7 @@ def _write(
     """Write a definition over a row; a status alone makes no new version. Give the runs that may go on."""
     status = AutomationStatus(definition["status"])
     becomes_active = status is AutomationStatus.ACTIVE and row.status is not AutomationStatus.ACTIVE
+    stream_ms = moment.stream_ms() if status is AutomationStatus.ACTIVE else None
     is_new_version = not is_same_json(_with_status(row.definition, status), definition)
     written = replace(
         row,
@@ -206,7 +226,7 @@ def _write(
         status=status,
         version=row.version + 1 if is_new_version else row.version,
         definition=definition,
-        activated_ms=moment.stream_ms if becomes_active else row.activated_ms,
+        activated_ms=stream_ms if becomes_active else row.activated_ms,
         updated_at=moment.now,
     )
     update_automation(conn, written)
