@@ -12,7 +12,6 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-
 WAIT_S = 5.0
 
 
@@ -57,11 +56,11 @@ class Office:
         return AuthResult(success=found.password == b"right", handled=False)
 
 
-class _Door(Controller):
+class Door(Controller):
     """Listens on a port that was free, knows which it is, and leaves no connection open when it ends."""
 
-    def __init__(self, office: Office, **given: Any) -> None:
-        super().__init__(office, hostname="127.0.0.1", port=0, **given)
+    def __init__(self, handler: object, **given: Any) -> None:
+        super().__init__(handler, hostname="127.0.0.1", port=0, **given)
         self._callers: list[SMTP] = []
 
     def factory(self) -> SMTP:
@@ -99,7 +98,7 @@ def opened_office(
     options: dict[str, Any] = {"enable_SMTPUTF8": False, **given}
     if options.pop("asks_login", False):
         options |= {"authenticator": office.knows, "auth_require_tls": False}
-    door = _Door(office, tls_context=tls, **options)
+    door = Door(office, tls_context=tls, **options)
     door.start()
     try:
         yield office, door.port
