@@ -108,8 +108,8 @@ def show_instant(at: datetime | None) -> str:
 
 
 def show_span(begin: datetime | None, end: datetime | None) -> str:
-    """Write how long something took; nothing while one end is open."""
-    if begin is None or end is None:
+    """Write how long something took; nothing while one end is open or before the other."""
+    if begin is None or end is None or end < begin:
         return ""
     return f"{(end - begin) / timedelta(milliseconds=1):,.0f} ms"
 
