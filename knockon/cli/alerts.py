@@ -18,6 +18,7 @@ from shared.db.alert_groups import GroupRow, list_groups
 from shared.db.alert_sends import ChannelKind
 from shared.db.dead_letters import automation_names
 from shared.errors import ConfigError
+from shared.model.mail_config import read_address
 from shared.process import FAILED
 from shared.rules.alerting import state_of
 from shared.sealing import Seal, Unreadable
@@ -36,6 +37,13 @@ DAY: Final = timedelta(days=1)
 SECRET_CHARS: Final = 1_000
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")]
+
+
+def _parse_address(text: str) -> str:
+    try:
+        return read_address(text).addr_spec
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,9 @@ class MuteOptions:
 class TestOptions:
     """Whom to send a sample beside the channels, and how to print."""
 
-    to: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Mail a sample here, too.")] = None
+    to: Annotated[
+        str | None, typer.Option(parser=_parse_address, metavar="ADDRESS", help="Mail a sample here, too.")
+    ] = None
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 

@@ -130,3 +130,9 @@ def test_a_channel_is_not_added_under_a_second_key(knockon: Knockon, tmp_path: P
     knockon("channels", "add", "two", "https://chat.example/in")
     (listed,) = document(knockon("channels", "list", "-o", "json"))
     assert (listed["name"], listed["state"], listed["host"]) == ("two", "ok", "chat.example")
+
+
+@pytest.mark.parametrize("to", ["junk", "a@b.example, c@d.example", ""])
+def test_what_is_no_address_is_told_of_at_its_option(knockon: Knockon, to: str) -> None:
+    told = knockon("test", "--to", to, code=2).output
+    assert ("--to" in told, "address" in told) == (True, True)
