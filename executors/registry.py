@@ -116,4 +116,7 @@ def _brought(plugin: Plugin) -> Executor:
 
 
 def _is_warning(given: object) -> bool:
-    return isinstance(given, Warned) and isinstance(given.what, str) and isinstance(given.data, Mapping)
+    match given:
+        case Warned(what=str(), data=Mapping()):
+            return True
+    return False
