@@ -89,7 +89,7 @@ def _complaint(answer: Answer, body: str) -> str:
     if answer.status < 400:
         return ""
     said = _at(_parsed(body), "error", "message")
-    return f" ({' '.join(said.split())[:SAID_MAX]})" if isinstance(said, str) else ""
+    return f" ({_one_line(said)})" if isinstance(said, str) else ""
 
 
 def _output(config: AskAi, answer: Answer, body: str) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ def _output(config: AskAi, answer: Answer, body: str) -> Mapping[str, Any]:
     told = _parsed(body)
     text = _at(told, "choices", 0, "message", "content")
     if not isinstance(text, str):
-        raise FatalError(BAD_ANSWER, "the answer holds no choices[0].message.content")
+        raise FatalError(BAD_ANSWER, f"the answer holds no choices[0].message.content{_reasons(told)}")
     counts = {name: _at(told, "usage", name) for name in COUNTS}
     output = {
         "text": text,
@@ -107,6 +107,18 @@ def _output(config: AskAi, answer: Answer, body: str) -> Mapping[str, Any]:
         "usage": {name: count for name, count in counts.items() if isinstance(count, int)},
     }
     return output | ({"json": _read_json(text)} if config.wants_json else {})
+
+
+def _reasons(told: Any) -> str:
+    """Give what the service says of why there is no text."""
+    refusal = _at(told, "choices", 0, "message", "refusal")
+    given = {"refusal": refusal, "finish_reason": _at(told, "choices", 0, "finish_reason")}
+    said = [f"{name}: {_one_line(text)}" for name, text in given.items() if isinstance(text, str) and text]
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:SAID_MAX]
 
 
 def _read_json(text: str) -> Any:

@@ -17,7 +17,7 @@ from shared.model.actions import ActionConfig
 from shared.model.effects import Effect
 from shared.model.subjects import SubjectRef
 
-__all__ = ["ActionResult", "Deadline", "Executor", "RunContext"]
+__all__ = ["ActionResult", "Deadline", "Executor", "RunContext", "Warned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,20 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """A line for the run's log, of what somebody should know although the action succeeded."""
+
+    what: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ActionResult:
     """What an action gave: `output` for templates and people, `effects` for the journal to apply."""
 
     output: Mapping[str, Any]
     effects: tuple[Effect, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
 
 Executor = Callable[[ActionConfig, RunContext], ActionResult]

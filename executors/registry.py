@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from executors.add_comment import add_comment
 from executors.ask_ai import ask_ai
 from executors.change_labels import add_label, remove_label
-from executors.contract import ActionResult, Executor, RunContext
+from executors.contract import ActionResult, Executor, RunContext, Warned
 from executors.create_notification import create_notification
 from executors.create_page import create_page
 from executors.create_record import create_record
@@ -106,6 +106,17 @@ def _brought(plugin: Plugin) -> Executor:
             raise FatalError(PLUGIN_BROKEN, "the plug-in gave no ActionResult with an output")
         if not all(isinstance(effect, Effect) for effect in given.effects):
             raise FatalError(PLUGIN_BROKEN, "the plug-in asked for an effect that there is not")
+        if not all(_is_warning(each) for each in given.warnings):
+            raise FatalError(
+                PLUGIN_BROKEN, "the plug-in gave a warning that is no Warned with a text and data"
+            )
         return given
 
     return taking(plugin.config, execute)
+
+
+def _is_warning(given: object) -> bool:
+    match given:
+        case Warned(what=str(), data=Mapping()):
+            return True
+    return False

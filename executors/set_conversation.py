@@ -9,12 +9,14 @@ from typing import Final
 
 from executors.contract import ActionResult, RunContext
 from executors.conversation import change, conversation_of, reference, said_before
+from shared.errors import FatalError
 from shared.model.actions import Assign, Resolve, SetStatus, Snooze
 from shared.model.conversation_configs import ConversationStatus
 from shared.model.effects import UpdateSubject
 from shared.model.event_fields import format_instant
 from shared.model.subject_events import update_event
 
+SNOOZE_IN_THE_PAST: Final = "SNOOZE_IN_THE_PAST"
 FIELD_OF: Final = MappingProxyType({"assignee_id": "assigneeId", "team_id": "teamId"})
 
 
@@ -33,9 +35,14 @@ def set_status(config: SetStatus, run: RunContext) -> ActionResult:
 
 
 def snooze(config: Snooze, run: RunContext) -> ActionResult:
-    """Ask for rest until an instant; minutes count from this attempt."""
+    """Ask for rest until an instant; minutes count from this attempt.
+
+    Raises FatalError SNOOZE_IN_THE_PAST for an instant that is over: nobody would wake the conversation.
+    """
     found = conversation_of(config, run)
     ends_at = config.ends_at or run.now + timedelta(minutes=config.minutes or 0)
+    if ends_at <= run.now:
+        raise FatalError(SNOOZE_IN_THE_PAST, f"until: {format_instant(ends_at)} is over")
     fields = {"status": ConversationStatus.SNOOZED.value, "snoozedUntil": format_instant(ends_at)}
     return ActionResult(reference(found) | {"snoozedUntil": fields["snoozedUntil"]}, (change(found, fields),))
 

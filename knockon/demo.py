@@ -33,9 +33,9 @@ from knockon.examples import AUTOMATIONS, ENDPOINT, EVENTS
 from knockon.supervisor import Supervisor
 from knockon.up import Counts, served
 from shared.db.engine import Database
+from shared.db.inbox import InboxQuery, list_notices
 from shared.db.log_reads import LogQuery, newest_logs
 from shared.db.migrating import migrate
-from shared.db.people import list_notices
 from shared.db.reads import RunSummary
 from shared.db.run_lists import RunQuery, list_runs
 from shared.ids import new_id
@@ -158,7 +158,7 @@ def _await_end(database: Database, workspace: str, supervisor: Supervisor, stop:
 def _report(database: Database, workspace: str) -> int:
     runs = _runs(database, workspace)
     with database.read() as conn:
-        notices = list_notices(conn, workspace, most=MOST)
+        notices = list_notices(conn, InboxQuery(workspace, MOST))
         logs = newest_logs(conn, LogQuery(workspace), most=MOST)
     print_line("\nruns", "bold")
     print_runs(list(reversed(runs)), Form.TABLE)

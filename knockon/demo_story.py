@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared.db.people import InboxItem
+from shared.db.inbox import InboxItem
 from shared.db.reads import RunSummary
 from shared.model.moves import ENDED, RunStatus, SkipReason
 

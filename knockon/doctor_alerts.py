@@ -9,18 +9,22 @@ from knockon.findings import Finding, Level
 from shared.db.alert_channels import broken_channels
 from shared.db.alerts import waiting
 from shared.db.engine import Database
+from shared.errors import ConfigError
+from shared.secrets import find_seal, key_file
+from shared.services.sealed import name_some, sealed_channels, unopened
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
 CONNECT_S: Final = 3.0
 LONG_WAIT: Final = timedelta(minutes=5)
 NAMED: Final = 5
+ADD_ANEW: Final = "knockon alerts channels remove NAME, and add it anew"
 
 
 def examine_alerts(database: Database, settings: Settings) -> Iterator[Finding]:
     """Look at the ways on which people are told of dead letters."""
     yield _mail(settings)
-    yield _channels(database)
+    yield _channels(database, settings)
     yield _waiting(database)
 
 
@@ -36,9 +40,18 @@ def _mail(settings: Settings) -> Finding:
     return Finding(Level.OK, "mail", f"{where} can be reached")
 
 
-def _channels(database: Database) -> Finding:
+def _channels(database: Database, settings: Settings) -> Finding:
     with database.read() as conn:
-        broken = broken_channels(conn)
+        broken, sealed = broken_channels(conn), sealed_channels(conn)
+    try:
+        found = find_seal(settings)
+    except ConfigError:
+        found = None
+    closed = unopened(found.seal if found else None, sealed)
+    if closed:
+        by = f"the key of {found.source}" if found else f"SECRETS_KEY or {key_file(settings)}"
+        text = f"{name_some(closed)} cannot be decrypted with {by}, and tell nobody"
+        return Finding(Level.FAIL, "alert channels", text, f"bring the key back, or {ADD_ANEW}")
     if not broken:
         return Finding(Level.OK, "alert channels", "none is broken")
     shown = ", ".join(f"{channel.name} ({channel.workspace_id})" for channel in broken[:NAMED])

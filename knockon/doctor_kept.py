@@ -7,18 +7,16 @@ from typing import Final
 from knockon.findings import Finding, Level
 from shared.db.engine import Database
 from shared.db.retention import Expiry, oldest_expired
-from shared.db.secrets import SealedSecret, all_sealed
 from shared.errors import ConfigError
-from shared.sealing import Seal, Unreadable
 from shared.secrets import find_seal, key_file
+from shared.services.sealed import name_some, sealed_secrets, unopened
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 from watchdog.retention import Retention
 
-LOOKED_AT: Final = 1_000
-NAMED: Final = 5
 BEHIND: Final = timedelta(hours=3)
 SET_ANEW: Final = "set each anew: knockon secrets set NAME"
+DELETE_FIRST: Final = "delete each (knockon secrets delete NAME) and set it anew"
 
 
 def examine_kept(database: Database, settings: Settings) -> Iterator[Finding]:
@@ -29,41 +27,28 @@ def examine_kept(database: Database, settings: Settings) -> Iterator[Finding]:
 
 def _secrets(database: Database, settings: Settings) -> Finding:
     with database.read() as conn:
-        stored = all_sealed(conn, most=LOOKED_AT)
+        stored = sealed_secrets(conn)
     try:
         found = find_seal(settings)
     except ConfigError as error:
         return Finding(Level.FAIL, "secrets", str(error), "put the right key there")
     if found is None and stored:
         text = f"{len(stored)} are stored, and there is neither SECRETS_KEY nor {key_file(settings)}"
-        return Finding(Level.FAIL, "secrets", text, "bring the key back")
+        return Finding(Level.FAIL, "secrets", text, f"bring the key back, or {DELETE_FIRST}")
     if found is None:
-        return Finding(Level.OK, "secrets", "none; the first one makes a key in the data folder")
-    closed = [secret for secret in stored if not _opens(found.seal, secret)]
+        return Finding(Level.OK, "secrets", "none, and no key")
+    closed = unopened(found.seal, stored)
     if closed:
-        text = f"{_named(closed)} cannot be decrypted with the key of {found.source}"
-        return Finding(Level.FAIL, "secrets", text, f"bring the old key back, or {SET_ANEW}")
-    old = [secret for secret in stored if not found.seal.is_newest(secret.sealed)]
+        text = f"{name_some(closed)} cannot be decrypted with the key of {found.source}"
+        return Finding(Level.FAIL, "secrets", text, f"bring the old key back, or {DELETE_FIRST}")
+    old = [secret for secret in stored if not all(map(found.seal.is_newest, secret.texts))]
     if old:
-        text = f"{_named(old)} still need the second key of {found.source}"
+        text = f"{name_some(old)} still need the second key of {found.source}"
         return Finding(Level.WARN, "secrets", text, SET_ANEW)
     if found.source != "SECRETS_KEY" and database.dialect != "sqlite":
         text = f"{len(stored)}, under a key that lies on this machine alone: {found.source}"
         return Finding(Level.WARN, "secrets", text, "set SECRETS_KEY to what it holds, on every machine")
     return Finding(Level.OK, "secrets", f"{len(stored)}, under the key of {found.source}")
-
-
-def _opens(seal: Seal, secret: SealedSecret) -> bool:
-    try:
-        seal.open(secret.sealed)
-    except Unreadable:
-        return False
-    return True
-
-
-def _named(secrets: list[SealedSecret]) -> str:
-    shown = ", ".join(f"{secret.name} ({secret.workspace_id})" for secret in secrets[:NAMED])
-    return shown if len(secrets) <= NAMED else f"{shown} and {len(secrets) - NAMED} more"
 
 
 def _retention(database: Database, settings: Settings) -> Finding:

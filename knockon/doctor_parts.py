@@ -2,11 +2,13 @@
 
 from collections.abc import Container, Iterator
 from contextlib import closing
+from datetime import timedelta
+from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from knockon.findings import Finding, Level
-from knockon.keeping import is_up
+from knockon.keeping import up_since
 from knockon.rooms import Room
 from knockon.servers import database_url, redis_url
 from shared.beats import SILENT_AFTER, count_beating
@@ -19,27 +21,32 @@ from shared.redis_port import REDIS_ERRORS, open_redis
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
+STARTING: Final = timedelta(seconds=30)
+
 
 def examine_parts(settings: Settings, away: Container[str]) -> Iterator[Finding]:
     """Look for a living process of each part; what lies in a server that is away is left out.
 
     That no part at all lives may be as it should, and is a warning. That some live and others do not, or
-    none under an `up`, is a failure.
+    none under an `up`, is a failure, once an `up` has had the time to start them.
     """
     living: dict[Room, int] = {}
     if "redis" not in away:
         living |= _in_redis(settings)
     if "sql" not in away:
         living |= _in_sql(settings)
-    is_kept = _is_kept(settings)
-    level = Level.FAIL if is_kept or any(living.values()) else Level.WARN
-    fix = "see what knockon up prints" if is_kept else "knockon up"
+    kept_for = _kept_for(settings)
     for room, count in living.items():
         if count:
             yield Finding(Level.OK, room, "one keeps watch" if room is Room.WATCHDOG else f"{count} at work")
-            continue
-        text = f"none has given a sign of life for {SILENT_AFTER.total_seconds():.0f} s"
-        yield Finding(level, room, text, fix if is_kept else f"{fix}, or knockon run {room}")
+        elif kept_for is not None and timedelta(0) <= kept_for < STARTING:
+            text = f"still starting: knockon up has run for {kept_for.total_seconds():.0f} s"
+            yield Finding(Level.WARN, room, text, "look again in a moment")
+        else:
+            level = Level.FAIL if kept_for is not None or any(living.values()) else Level.WARN
+            fix = "knockon up, or knockon run " + room if kept_for is None else "see what knockon up prints"
+            text = f"none has given a sign of life for {SILENT_AFTER.total_seconds():.0f} s"
+            yield Finding(level, room, text, fix)
 
 
 def _in_redis(settings: Settings) -> dict[Room, int]:
@@ -69,8 +76,10 @@ def _in_sql(settings: Settings) -> dict[Room, int]:
         database.dispose()
 
 
-def _is_kept(settings: Settings) -> bool:
+def _kept_for(settings: Settings) -> timedelta | None:
+    """Tell for how long an `up` has held the data folder; None if none does."""
     try:
-        return is_up(settings.data_dir)
+        since = up_since(settings.data_dir)
     except OSError:
-        return False
+        return None
+    return SystemClock().now() - since if since else None

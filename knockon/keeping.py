@@ -1,9 +1,11 @@
 """What one `up` holds: the data folder, for itself alone, and the private Redis in it, kept alive."""
 
 import fcntl
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
 
@@ -80,6 +82,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
                 )
             looks += 1
             pause.wait(LOOK_S)  # whoever only looks whether an `up` runs lets go at once
+        os.utime(handle.fileno())  # which `up_since` reads
         yield
 
 
@@ -102,3 +105,10 @@ def is_up(data_dir: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def up_since(data_dir: Path) -> datetime | None:
+    """Give when the `up` that holds this data folder took it; None if none does. Nothing is made."""
+    if not is_up(data_dir):
+        return None
+    return datetime.fromtimestamp((data_dir / LOCK_FILE).stat().st_mtime, UTC)

@@ -11,10 +11,19 @@
 Named as the entry point `GREET` in the group `knockon.executors`, it is an action type.
 """
 
-from executors.contract import ActionResult, RunContext
+from executors.contract import ActionResult, RunContext, Warned
 from shared.errors import FatalError, RetryableError
 from shared.model.action_config import ActionConfig
 from shared.model.parts import Text
 from shared.plugins import Plugin
 
-__all__ = ["ActionConfig", "ActionResult", "FatalError", "Plugin", "RetryableError", "RunContext", "Text"]
+__all__ = [
+    "ActionConfig",
+    "ActionResult",
+    "FatalError",
+    "Plugin",
+    "RetryableError",
+    "RunContext",
+    "Text",
+    "Warned",
+]

@@ -18,6 +18,8 @@ from shared.time.clock import Clock
 
 POLL_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
+PROMPT_BACKOFF_S: Final = 5.0
+PROMPT: Final = frozenset({"timers"})  # what waits for it is late by as long as it is away
 HEALTHY_S: Final = 60.0
 LAST_WORDS_S: Final = 2.0
 
@@ -110,7 +112,8 @@ class Supervisor:
     def _note_end(self, child: Child, code: int, now_s: float) -> None:
         if now_s - child.started_s > HEALTHY_S:
             child.ends = 0
-        wait_s = min(2.0**child.ends, LONGEST_BACKOFF_S)
+        longest_s = PROMPT_BACKOFF_S if child.spec.room in PROMPT else LONGEST_BACKOFF_S
+        wait_s = min(2.0**child.ends, longest_s)
         child.ends += 1
         _close_stdin(child)
         child.process = None

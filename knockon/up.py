@@ -21,10 +21,11 @@ from knockon.supervisor import Say, Spec, Supervisor
 from shared.db.engine import open_database
 from shared.db.migrating import migrate
 from shared.db.reads import workspace_ids
+from shared.log_choices import LogFormat
 from shared.ports import free_port, url_of
 from shared.process import StopFlag
 from shared.services.workspaces import MadeKey, create_workspace
-from shared.settings import LogFormat, Settings
+from shared.settings import Settings
 from shared.time.clock import SystemClock
 
 _WRITING: Final = threading.Lock()

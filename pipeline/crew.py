@@ -152,7 +152,7 @@ class Crew:
         record = next(story, None)
         while record is not None and record.outcome is None:
             verdict = self.journal.hand_over(record).wait()
-            if verdict.standing is Standing.FENCED:
+            if verdict.standing is not Standing.WRITTEN:
                 tell(record, verdict)
             try:
                 record = story.send(verdict)

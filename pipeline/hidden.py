@@ -8,12 +8,12 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from shared.hiding import Hider
-from shared.masking import is_secret_name
+from shared.masking import SCHEMES, is_secret_name
 from shared.model.actions import ActionConfig, SendWebhook
 from shared.model.effects import Effect
 from shared.signing import split_secrets
 
-_SCHEME: Final = re.compile(r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+")
+_SCHEME: Final = re.compile(rf"(?i)^\s*{SCHEMES}\s+(?:token=)?")
 
 
 def hider_of(secrets: Mapping[str, str], config: ActionConfig | None) -> Hider:

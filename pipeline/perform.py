@@ -30,6 +30,7 @@ from shared.services.secrets import open_secrets
 T = TypeVar("T")
 
 SQL_AWAY: Final = "DB_TRANSIENT_08006"
+WARNED_BYTES: Final = 4_096
 NOTHING_HIDDEN: Final = Hider(())
 
 log = get_logger("pipeline")
@@ -67,7 +68,17 @@ class Performer:
             shown = masked_error(error, hider)
             log.debug("action_failed", run_id=step.run.claim.run_id, code=found.code, exc_info=shown)
             return Performed(ActionFailed(replace(found, message=hider.text(found.message))), lines)
-        return Performed(self._done(step, result, started_at, hider), lines)
+        done = self._done(step, result, started_at, hider)
+        lines += tuple(
+            step.line(
+                hider.text(each.what),
+                done.ended_at,
+                cut_for_show(hider.tree(each.data), WARNED_BYTES),
+                "warning",
+            )
+            for each in result.warnings
+        )
+        return Performed(done, lines)
 
     def _done(self, step: Step, result: ActionResult, started_at: datetime, hider: Hider) -> ActionDone:
         shown = cut_for_show(hider.tree(result.output), OUTPUT_SHOWN_BYTES)

@@ -87,6 +87,6 @@ def _advance(crew: Crew, held: HeldRun, story: Life, verdict: Verdict | None) ->
 
 def _verdict(ticket: Ticket) -> Verdict:
     verdict = ticket.wait()
-    if verdict.standing is Standing.FENCED:
+    if verdict.standing is not Standing.WRITTEN:
         tell(ticket.record, verdict)
     return verdict

@@ -1,13 +1,14 @@
 """What must not be recorded: given values, in every spelling in which they may have been echoed. Pure.
 
-The spellings are the value itself and its lines, as URL-encoded, JSON-escaped and HTML-escaped text, and in
-base64, alone or within a longer text. A text that ends with the first part of one was cut there.
+The spellings are the value itself and its lines; JSON-escaped up to three times, since a JSON text that holds
+another one as a string escapes it again; URL-encoded, HTML-escaped and in base64 (alone or within a longer
+text), each also of the JSON-escaped form. A text that ends with the first part of one was cut there.
 """
 
 import base64
 import html
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, urlsplit
 
@@ -17,6 +18,7 @@ SHORTEST: Final = 4
 MAX_DEPTH: Final = 100
 _TELLING_PART: Final = 8
 _SHOWN_PATH: Final = 200
+_MARKUP_IN_JSON: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
 class Hider:
@@ -71,20 +73,73 @@ def _overlap(text: str, spelling: str) -> int:
     return 0
 
 
+def _plain_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _ascii_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _slashed_json(text: str) -> str:
+    """Escape as PHP does."""
+    return _ascii_json(text).replace("/", "\\/")
+
+
+def _markup_safe_json(text: str) -> str:
+    """Escape as Go does."""
+    return _plain_json(text).translate(_MARKUP_IN_JSON)
+
+
+_JSON_ESCAPES: Final[tuple[Callable[[str], str], ...]] = (
+    _plain_json,
+    _ascii_json,
+    _slashed_json,
+    _markup_safe_json,
+)
+
+
 def _spellings(value: str) -> Iterator[str]:
     lines = [line.strip() for line in value.splitlines()]
-    for part in (
+    for part in {
         value,
         value.strip(),
         *(line for line in lines if len(line) >= _TELLING_PART),
         *_url_parts(value),
-    ):
-        if len(part) < SHORTEST:
-            continue
-        yield from (part, quote(part, safe=""), quote(part), quote_plus(part))
-        yield from (json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1], repr(part)[1:-1])
-        yield from (html.escape(part), html.escape(part, quote=False), part.replace("/", "\\/"))
-        yield from _in_base64(part.encode("utf-8", "replace"))
+    }:
+        if len(part) >= SHORTEST:
+            yield from _spellings_of_part(part)
+
+
+def _spellings_of_part(part: str) -> Iterator[str]:
+    yield from (repr(part)[1:-1], part.replace("/", "\\/"))
+    once = {part, *(escape(part) for escape in _JSON_ESCAPES)}
+    for text in once:
+        yield text
+        yield from _escaped_again(text)
+        yield from _in_url(text)
+        yield from _in_base64(text.encode("utf-8", "replace"))
+        for marked in _in_html(text):
+            yield from (marked, *(escape(marked) for escape in _JSON_ESCAPES))
+
+
+def _escaped_again(text: str) -> Iterator[str]:
+    """Give a text as it stands in a JSON string, and in one that stands in another one."""
+    for escape in _JSON_ESCAPES:
+        outer = escape(text)
+        yield from (outer, escape(outer))
+
+
+def _in_url(text: str) -> Iterator[str]:
+    encoded = (quote(text, safe=""), quote(text), quote_plus(text))
+    yield from encoded
+    yield from (quote(each, safe="") for each in encoded)
+
+
+def _in_html(text: str) -> Iterator[str]:
+    yield from (html.escape(text, quote=False), html.escape(text))
+    yield html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+    yield html.escape(text).replace("&#x27;", "&#39;")
 
 
 def _url_parts(value: str) -> Iterator[str]:

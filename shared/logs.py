@@ -13,15 +13,15 @@ import orjson
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
+from shared.log_choices import LogChoices, LogFormat
 from shared.masking import MASK, is_secret_name, mask_text
-from shared.settings import LogFormat, Settings
 
 Log = FilteringBoundLogger
 
 MAX_DEPTH: Final = 8
 
 
-def configure_logs(settings: Settings, stream: TextIO | None = None) -> None:
+def configure_logs(settings: LogChoices, stream: TextIO | None = None) -> None:
     """Send the log of this process, and the warnings of the libraries it uses, to `stream` or else stderr."""
     target = stream or sys.stderr
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote_plus
 
 MASK: Final = "***"
+SCHEMES: Final = r"(?:bearer|basic|token|api-?key|digest|jwt|key|oauth|bot)"  # words that tell nothing
 
 _TELLING: Final = re.compile(
     r"(?:^|[_.\- ])(?:"
@@ -40,7 +41,7 @@ _JSON_PAIR: Final = re.compile(
 _BEARER: Final = re.compile(
     r"\b(?P<kind>[Bb]earer|[Bb]asic) (?=\S*(?:\d|[a-z][A-Z]|=))[A-Za-z0-9+/=._~\-]{8,}"
 )
-_TEMPLATE: Final = re.compile(r"(?:\{\{[^{}\"']*\}\})+")
+_TEMPLATE: Final = re.compile(rf"(?:{SCHEMES} +(?:token=)?)?(?:\{{\{{[^{{}}\"']*\}}\}})+", re.IGNORECASE)
 _MASKED: Final = re.compile(
     r"://[^\s/?#@]*\*\*\*[^\s/?#@]*@|[?&;#][^=&;#?\s]*(?:=|(?<=[?&;]))\*\*\*(?:[&;#\s\"<>]|$)"
     r'|\b(?:Bearer|Basic) \*\*\*|":\s*"\*\*\*"',

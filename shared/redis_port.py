@@ -1,10 +1,11 @@
 """Redis as the rooms see it: the commands that we use, typed by what they really answer."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NoReturn, Protocol, Self
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
@@ -94,4 +95,24 @@ def open_redis(url: str) -> RedisPort:
         health_check_interval=0,
     )
     port: RedisPort = client
+    return port
+
+
+class _Nowhere:
+    """A client of a Redis that does not run."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def close(self) -> None:
+        """Close nothing."""
+
+    def __getattr__(self, command: str) -> NoReturn:
+        raise NoConnection(self._why)
+
+
+def no_redis(why: str) -> RedisPort:
+    """Give a client for where no Redis runs: each command raises, as if one had not answered."""
+    nowhere: Any = _Nowhere(why)
+    port: RedisPort = nowhere
     return port

@@ -17,6 +17,7 @@ from pydantic_settings import SettingsError as SourceError
 
 from shared.env_file import ENV_FILE, names_in_file
 from shared.errors import SettingsError
+from shared.log_choices import LogFormat, LogLevel
 from shared.masking import mask_urls
 from shared.model.plain_words import words_for
 from shared.seal_keys import read_seal_keys
@@ -28,29 +29,12 @@ SHOWN_CHARS: Final = 40
 _NOT_OF_A_KEY: Final = re.compile(r"[^A-Za-z0-9:._\-]")
 
 
-class LogFormat(StrEnum):
-    """How log lines look; AUTO is CONSOLE on a terminal and JSON elsewhere."""
-
-    AUTO = "auto"
-    CONSOLE = "console"
-    JSON = "json"
-
-
 class SmtpTls(StrEnum):
     """How a mail server is spoken to: STARTTLS first of all, TLS from the start, or in the clear."""
 
     STARTTLS = "starttls"
     TLS = "tls"
     NONE = "none"
-
-
-class LogLevel(StrEnum):
-    """The least severe log line that is written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 def _lower(value: object) -> object:

@@ -1,6 +1,5 @@
 """What tests of alerts share: dead letters by the set, a clock that stands still, and a post office."""
 
-from asyncio import Server
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,7 +8,6 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import Any
 
-from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from executors.deadline import Deadline
@@ -26,6 +24,7 @@ from shared.model.statuses import AutomationStatus
 from shared.services.backends import Backends
 from shared.settings import Settings, SmtpTls
 from shared.time.clock import ManualClock
+from tests.mail_server import Door
 from tests.people import NOW, opened_backends
 from timers.alert_ways import Mail, Ways, open_ways
 from timers.alerting import Teller
@@ -62,25 +61,16 @@ class Office:
         return [mail for mail in self.mails if mail["To"] == reader]
 
 
-class Door(Controller):
-    """Listens on a port that was free, and knows which it is."""
-
-    def _trigger_server(self) -> None:
-        assert isinstance(self.server, Server)
-        self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()  # type: ignore[no-untyped-call]  # the library has no type for it
-
-
 @contextmanager
 def opened_office() -> Iterator[tuple[Office, int]]:
     """Open a mail server on a free port."""
     office = Office()
-    door = Door(office, hostname="127.0.0.1", port=0)
+    door = Door(office)
     door.start()
     try:
         yield office, door.port
     finally:
-        door.stop()
+        door.part()
 
 
 @dataclass

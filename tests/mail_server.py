@@ -1,5 +1,6 @@
 """A mail server on loopback that keeps what it took, and answers as a test wants."""
 
+import asyncio
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+WAIT_S = 5.0
 
 
 @dataclass
@@ -53,8 +56,32 @@ class Office:
         return AuthResult(success=found.password == b"right", handled=False)
 
 
-class _Door(Controller):
-    """Listens on a port that was free, and knows which it is."""
+class Door(Controller):
+    """Listens on a port that was free, knows which it is, and leaves no connection open when it ends."""
+
+    def __init__(self, handler: object, **given: Any) -> None:
+        super().__init__(handler, hostname="127.0.0.1", port=0, **given)
+        self._callers: list[SMTP] = []
+
+    def factory(self) -> SMTP:
+        caller = super().factory()  # type: ignore[no-untyped-call]  # the library has no types here
+        assert isinstance(caller, SMTP)
+        self._callers.append(caller)
+        return caller
+
+    def part(self) -> None:
+        """End what is still open, and then itself."""
+        asyncio.run_coroutine_threadsafe(self._part(), self.loop).result(WAIT_S)
+        self.stop()
+
+    async def _part(self) -> None:
+        for caller in self._callers:
+            if isinstance(caller.transport, asyncio.WriteTransport):
+                caller.transport.abort()
+        while any(caller.transport is not None for caller in self._callers):
+            await asyncio.sleep(0.001)
+        for _ in range(3):  # what lies under TLS is closed a turn later
+            await asyncio.sleep(0)
 
     def _trigger_server(self) -> None:
         assert self.server is not None
@@ -71,9 +98,9 @@ def opened_office(
     options: dict[str, Any] = {"enable_SMTPUTF8": False, **given}
     if options.pop("asks_login", False):
         options |= {"authenticator": office.knows, "auth_require_tls": False}
-    door = _Door(office, hostname="127.0.0.1", port=0, tls_context=tls, **options)
+    door = Door(office, tls_context=tls, **options)
     door.start()
     try:
         yield office, door.port
     finally:
-        door.stop()
+        door.part()

@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from shared.db.alert_channels import MAIL_NAME, admin_addresses, list_channels
 from shared.db.alert_groups import Decided, GroupRow, lock_due_groups, save_decisions
 from shared.db.alert_sends import Address, ChannelKind, NewSend, RecentSend, insert_sends, recent_sends
+from shared.db.alerts import AUTOMATIONS_KEPT
 from shared.db.dead_letters import automation_names
-from shared.model.alert_message import SHOWN_PARTS, AlertMessage, AlertPart
+from shared.model.alert_message import SHOWN_PARTS, SHOWN_SHARES, AlertMessage, AlertPart, AlertShare
 from shared.rules.alerting import DAY, HOUR, Decision, Message, Part, Sent, Told, decide
 
 GROUPS_AT_ONCE: Final = 5_000
@@ -35,7 +36,7 @@ def choose(conn: Connection, workspace_id: str, kinds: frozenset[ChannelKind], n
         channel: decide(channel, [row.group for row in rows], _fullest(recent, addresses, now), now)
         for channel, addresses in channels.items()
     }
-    names = automation_names(conn, (row.group.automation_id for row in rows if row.group.automation_id))
+    names = automation_names(conn, (found for row in rows for found in _automations(row)))
     desk = _Desk(workspace_id, {row.group.id: row for row in rows}, names)
     sends = [
         send
@@ -46,6 +47,11 @@ def choose(conn: Connection, workspace_id: str, kinds: frozenset[ChannelKind], n
     insert_sends(conn, sends, now=now)
     save_decisions(conn, (_decided(row, decisions, now) for row in rows), now=now)
     return sum(len(decision.messages) for decision in decisions.values())
+
+
+def _automations(row: GroupRow) -> set[str]:
+    newest = row.group.automation_id
+    return {*row.automations, *([newest] if newest else [])}
 
 
 def _channels(conn: Connection, workspace_id: str, kinds: frozenset[ChannelKind]) -> Channels:
@@ -89,9 +95,10 @@ class _Desk:
         """Tell of the groups that grew most, and count the others."""
         parts = sorted(message.parts, key=lambda part: -part.more)
         unshown = parts[SHOWN_PARTS:]
+        is_shared = any(len(self.groups[part.group_id].automations) > 1 for part in parts)
         return AlertMessage(
             workspace_id=self.workspace_id,
-            about=self._name(message.automation_id),
+            about=None if is_shared else self._name(message.automation_id),
             parts=tuple(self._part(part, self.groups[part.group_id]) for part in parts[:SHOWN_PARTS]),
             unshown_groups=len(unshown),
             unshown_letters=sum(part.more for part in unshown),
@@ -111,7 +118,7 @@ class _Desk:
             automation=self._name(automation_id) or row.title,
             host=None if row.target == automation_id else row.target,
             code=row.code,
-            title=row.title,
+            title=title_of(row),
             message=row.body,
             run_id=row.run_id,
             count=row.group.count,
@@ -119,7 +126,24 @@ class _Desk:
             first_at=row.first_at,
             last_at=row.last_at,
             since=part.since,
+            automations=len(row.automations),
+            shares=self._shares(row.automations) if len(row.automations) > 1 else (),
         )
+
+    def _shares(self, counts: Mapping[str, int]) -> tuple[AlertShare, ...]:
+        most = sorted(counts.items(), key=lambda each: -each[1])[:SHOWN_SHARES]
+        return tuple(
+            AlertShare(automation_id=found, automation=self.names.get(found, found), count=count)
+            for found, count in most
+        )
+
+
+def title_of(row: GroupRow) -> str:
+    """Say what is in trouble: the newest dead letter's automation, or how many they are."""
+    found = len(row.automations)
+    if found < 2:
+        return row.title
+    return f"{found if found < AUTOMATIONS_KEPT else f'{found} or more'} automations dead-lettered alike"
 
 
 def _decided(row: GroupRow, decisions: Mapping[str, Decision], now: datetime) -> Decided:

@@ -1,7 +1,7 @@
 """The words of an alert: subject, plain text and HTML. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
@@ -50,7 +50,7 @@ def html_text(message: AlertMessage) -> str:
 
 def _plain_part(part: AlertPart, workspace_id: str) -> str:
     facts = [f"{name}: {value}" for name, value in _facts(part)]
-    commands = [f"{name}:\n  {command}" for name, command in _commands(part, workspace_id)]
+    commands = [f"{name}:\n  " + "\n  ".join(lines) for name, lines in _commands(part, workspace_id)]
     return "\n".join([one_line(part.title), _counted(part), "", *facts, "", *commands])
 
 
@@ -59,8 +59,8 @@ def _html_part(part: AlertPart, workspace_id: str) -> str:
         f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in _facts(part)
     )
     commands = "".join(
-        f"<p>{escape(name)}:<br><code>{escape(command)}</code></p>"
-        for name, command in _commands(part, workspace_id)
+        f"<p>{escape(name)}:<br>" + "<br>".join(f"<code>{escape(line)}</code>" for line in lines) + "</p>"
+        for name, lines in _commands(part, workspace_id)
     )
     title = f"<h3>{escape(one_line(part.title))}</h3>"
     return f"{title}\n<p>{escape(_counted(part))}</p>\n<table>{facts}</table>\n{commands}"
@@ -77,7 +77,10 @@ def _counted(part: AlertPart) -> str:
 
 
 def _facts(part: AlertPart) -> Iterator[Row]:
-    yield "Automation", one_line(part.automation)
+    if part.shares:
+        yield "Automations", _shared(part)
+    else:
+        yield "Automation", one_line(part.automation)
     if part.host is not None:
         yield "Host", one_line(part.host)
     yield "Error", one_line(f"{part.code} — {part.message}")
@@ -86,15 +89,36 @@ def _facts(part: AlertPart) -> Iterator[Row]:
     yield "Newest run", one_line(part.run_id)
 
 
-def _commands(part: AlertPart, workspace_id: str) -> Iterator[Row]:
+def _shared(part: AlertPart) -> str:
+    """Name the automations that share a group, those with the most dead letters first, and count the rest."""
+    named = [f"{one_line(each.automation)} ({each.count})" for each in part.shares]
+    others = part.automations - len(part.shares)
+    left = part.count - sum(each.count for each in part.shares)
+    return ", ".join([*named, *([f"and {others} others ({left})"] if others else [])])
+
+
+def _commands(part: AlertPart, workspace_id: str) -> Iterator[tuple[str, Sequence[str]]]:
     where = one_line(f"--workspace {workspace_id}")
-    yield "Look", f"knockon runs show {one_line(part.run_id)} {where}"
-    if part.automation_id is not None:
+    yield "Look", [f"knockon runs show {one_line(part.run_id)} {where}"]
+    yield from _replays(part, where)
+    yield "Hear nothing of it for a day", [f"knockon alerts mute {part.fingerprint} --for 24h {where}"]
+
+
+def _replays(part: AlertPart, where: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Give a command for each automation that is named; these replay its other dead letters, too."""
+    if part.automation_id is None:
+        return
+    named = [each.automation_id for each in part.shares] or [part.automation_id]
+    yield (
+        "Replay, once its cause is gone",
+        [f"knockon dead replay --automation {one_line(found)} {where}" for found in named],
+    )
+    others = part.automations - len(named)
+    if others > 0:
         yield (
-            "Replay, once its cause is gone",
-            f"knockon dead replay --automation {one_line(part.automation_id)} {where}",
+            f"Replay all dead letters of the workspace, those of the {others} others among them",
+            [f"knockon dead replay --all {where}"],
         )
-    yield "Hear nothing of it for a day", f"knockon alerts mute {part.fingerprint} --for 24h {where}"
 
 
 def _closing(message: AlertMessage) -> Iterator[str]:

@@ -19,12 +19,15 @@ from shared.db.alert_sends import ChannelKind
 from shared.db.dead_groups import count_dead
 from shared.db.dead_letters import automation_names
 from shared.errors import ConfigError
+from shared.model.mail_config import read_address
 from shared.process import FAILED
 from shared.rules.alerting import state_of
 from shared.sealing import Seal, Unreadable
-from shared.secrets import find_seal, make_seal
+from shared.secrets import find_seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
+from shared.services.sealed import opens, seal_to_write
 from shared.time.clock import SystemClock
+from timers.alert_choices import title_of
 from timers.alert_trials import Trials
 from timers.alert_ways import open_ways
 
@@ -35,6 +38,13 @@ DAY: Final = timedelta(days=1)
 SECRET_CHARS: Final = 1_000
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")]
+
+
+def _parse_address(text: str) -> str:
+    try:
+        return read_address(text).addr_spec
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,9 @@ class MuteOptions:
 class TestOptions:
     """Whom to send a sample beside the channels, and how to print."""
 
-    to: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Mail a sample here, too.")] = None
+    to: Annotated[
+        str | None, typer.Option(parser=_parse_address, metavar="ADDRESS", help="Mail a sample here, too.")
+    ] = None
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 
@@ -151,7 +163,8 @@ def _group(row: GroupRow, now: datetime) -> Mapping[str, Any]:
         "code": row.code,
         "target": row.target,
         "automation_id": row.group.automation_id,
-        "title": row.title,
+        "title": title_of(row),
+        "automations": row.automations,
         "message": row.body,
         "run_id": row.run_id,
     }
@@ -165,7 +178,7 @@ def mute(options: MuteOptions) -> None:
         span = DAY if options.span is None else options.span
         wanted = (options.group, span)
         row, until = mute_alerts(database, SystemClock(), caller(options.workspace), wanted)
-    what = f"{row.code}, {row.title if row.target == row.group.automation_id else row.target}"
+    what = f"{row.code}, {title_of(row) if row.target == row.group.automation_id else row.target}"
     print_line(f"{what}: muted until {show_instant(until)}" if span else f"{what}: not muted")
 
 
@@ -219,18 +232,23 @@ def list_them(options: ChannelsOptions) -> None:
 
 
 def _channel(row: Channel, seal: Seal | None) -> Mapping[str, Any]:
-    state = "broken" if row.broken_at else "failing" if row.failures else "ok"
     return {
         "id": row.id,
         "name": row.name,
         "kind": row.kind,
-        "state": state,
+        "state": _state(row, seal),
         "failures": row.failures,
         "host": _host(row, seal),
         "signed": row.secret is not None,
         "broken_at": row.broken_at,
         "created_at": row.created_at,
     }
+
+
+def _state(row: Channel, seal: Seal | None) -> str:
+    if row.kind is ChannelKind.WEBHOOK and not opens(seal, filter(None, (row.url, row.secret))):
+        return "unreadable"
+    return "broken" if row.broken_at else "failing" if row.failures else "ok"
 
 
 def _host(row: Channel, seal: Seal | None) -> str | None:
@@ -251,7 +269,8 @@ def add(options: AddOptions) -> None:
     secret = _ask_secret() if options.secret else None
     wanted = NewChannel(options.name, options.url, secret)
     with opened_database() as database:
-        add_channel(database, SystemClock(), make_seal(settings), caller(options.workspace), wanted)
+        seal = seal_to_write(database, settings)
+        add_channel(database, SystemClock(), seal, caller(options.workspace), wanted)
     print_line(f"{options.name} tells {host}; try it with: knockon alerts test")
 
 

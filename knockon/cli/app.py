@@ -38,6 +38,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "audit": "audit",
         "alerts": "alerts",
         "metrics": "metrics",
+        "notices": "notices",
     }
 )
 

@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-from knockon.cli.connections import caller, opened_backends, opened_database, read_settings
+from knockon.cli.connections import (
+    caller,
+    opened_database,
+    opened_with_redis_or_without,
+    read_settings,
+)
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from shared.errors import ConfigError, DefinitionError, Fault
@@ -61,7 +66,7 @@ def apply(options: ApplyOptions) -> None:
         with opened_database() as database:
             changes = preview_changes(database, who, definitions, leftovers)
     else:
-        with opened_backends() as backends:
+        with opened_with_redis_or_without() as backends:
             changes = apply_changes(backends, who, definitions, leftovers)
     if options.output is Form.JSON:
         print_json({"dry_run": options.dry_run, "changes": [change.shown() for change in changes]})

@@ -11,6 +11,7 @@ from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, tak
 from knockon.cli.output import Form, print_json, print_table, show_instant, show_json
 from knockon.cli.tail import parse_span
 from shared.db.audit_reads import AuditQuery, list_audit
+from shared.model.audit_kinds import AuditKind
 from shared.time.clock import SystemClock
 
 group = typer.Typer(help="Who did what.", no_args_is_help=True)
@@ -40,12 +41,12 @@ def add_to(app: typer.Typer) -> None:
 @takes(ListOptions)
 def list_all(options: ListOptions) -> None:
     """List what was done in a workspace, newest first."""
-    kind, _, thing = (options.resource or "").partition(":")
+    kind, thing = _read_resource(options.resource) if options.resource is not None else (None, None)
     query = AuditQuery(
         workspace_id=options.workspace,
         most=options.limit,
-        resource_type=kind or None,
-        resource_id=thing or None,
+        resource_type=kind,
+        resource_id=thing,
         since=SystemClock().now() - options.since if options.since else None,
     )
     with opened_database() as database, database.read() as conn:
@@ -66,3 +67,12 @@ def list_all(options: ListOptions) -> None:
             for row in rows
         ),
     )
+
+
+def _read_resource(text: str) -> tuple[AuditKind, str | None]:
+    kind, _, thing = text.partition(":")
+    try:
+        return AuditKind(kind), thing or None
+    except ValueError as error:
+        said = f"there are no entries about {kind!r}; known are {', '.join(AuditKind)}"
+        raise typer.BadParameter(said, param_hint="--resource") from error

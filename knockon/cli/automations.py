@@ -6,7 +6,12 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from knockon.cli.connections import caller, opened_backends, opened_database
+from knockon.cli.connections import (
+    caller,
+    opened_backends,
+    opened_database,
+    opened_with_redis_or_without,
+)
 from knockon.cli.dry_runs import run_dry
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
@@ -137,7 +142,7 @@ def turn_on(options: OneOptions) -> None:
 @takes(OneOptions)
 def turn_off(options: OneOptions) -> None:
     """Let an automation match nothing; what runs finishes, what waits stays."""
-    with opened_backends() as backends:
+    with opened_with_redis_or_without() as backends:
         turned = pause(backends, caller(options.workspace), options.reference)
     if options.output is Form.JSON:
         print_json({**_document(turned.row), "changed": turned.changed})

@@ -9,9 +9,11 @@ from typing import Final
 
 from knockon.servers import check_database_file, database_url, with_servers
 from shared.db.engine import Database, open_database
+from shared.errors import ConfigError
+from shared.log_choices import LogFormat, LogLevel
 from shared.logs import configure_logs
-from shared.services.backends import Backends, Caller, open_backends
-from shared.settings import LogFormat, LogLevel, Settings, load_settings
+from shared.services.backends import Backends, Caller, open_backends, open_without_redis
+from shared.settings import Settings, load_settings
 
 POOL_SIZE: Final = 2
 
@@ -48,6 +50,21 @@ def opened_backends() -> Iterator[Backends]:
     ready = with_servers(settings)
     check_database_file(settings)
     backends = open_backends(ready, POOL_SIZE)
+    try:
+        yield backends
+    finally:
+        backends.close()
+
+
+@contextmanager
+def opened_with_redis_or_without() -> Iterator[Backends]:
+    """Open the database, and Redis where one runs; where none does, asking for it raises and says why."""
+    settings = read_settings()
+    check_database_file(settings)
+    try:
+        backends = open_backends(with_servers(settings), POOL_SIZE)
+    except ConfigError as error:
+        backends = open_without_redis(settings, database_url(settings), POOL_SIZE, str(error))
     try:
         yield backends
     finally:

@@ -9,15 +9,13 @@ import typer
 
 from knockon.cli.connections import caller, opened_backends
 from knockon.cli.options import Limit, Output, takes
-from knockon.cli.output import Form, print_error, print_json, print_line, print_table, show_json
+from knockon.cli.output import Form, print_error, print_json, print_line, print_table, show_json, show_start
 from shared.dead_stream import MAXLEN, list_dead
 from shared.masking import mask_tree
 from shared.process import FAILED
 from shared.services.dead_events import put_back_events
 
 group = typer.Typer(help="Events that could not be taken.", no_args_is_help=True)
-
-SHOWN_CHARS: Final = 120
 
 _ID: Final = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 
@@ -58,7 +56,7 @@ def dead(options: DeadOptions) -> None:
         return
     print_table(
         ("ID", "REASON", "EVENT"),
-        ((entry.id, entry.reason, _cut(show_json(entry.fields))) for entry in entries),
+        ((entry.id, entry.reason, show_start(show_json(entry.fields))) for entry in entries),
     )
 
 
@@ -95,7 +93,3 @@ def _print_outcomes(outcomes: Mapping[str, str | None], asked: int, output: Form
         return
     are = "is" if moved == 1 else "are"
     print_line(f"{moved} of {asked} {are} on the stream again")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

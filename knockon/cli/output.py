@@ -13,6 +13,7 @@ from rich.text import Text
 from typing_extensions import override
 
 WIDTH_OF_A_FILE: Final = 400
+SHOWN_CHARS: Final = 120
 STYLES: Final[Mapping[str, str]] = {
     "SUCCEEDED": "green",
     "ACTIVE": "green",
@@ -107,8 +108,8 @@ def show_instant(at: datetime | None) -> str:
 
 
 def show_span(begin: datetime | None, end: datetime | None) -> str:
-    """Write how long something took; nothing while one end is open."""
-    if begin is None or end is None:
+    """Write how long something took; nothing while one end is open or before the other."""
+    if begin is None or end is None or end < begin:
         return ""
     return f"{(end - begin) / timedelta(milliseconds=1):,.0f} ms"
 
@@ -116,6 +117,11 @@ def show_span(begin: datetime | None, end: datetime | None) -> str:
 def show_json(document: Any) -> str:
     """Write a JSON value on one line."""
     return orjson.dumps(document, default=str).decode()
+
+
+def show_start(text: str) -> str:
+    """Give a text for a table: of a long one the beginning."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
 
 
 def _cell(value: object) -> Text:

@@ -12,7 +12,7 @@ from knockon.cli.output import Form, print_json, print_line, print_note, print_t
 from shared.db.secrets import list_secrets
 from shared.errors import ConfigError
 from shared.hiding import SHORTEST
-from shared.secrets import make_seal
+from shared.services.sealed import seal_to_write
 from shared.services.secrets import VALUE_CHARS_MAX, SecretStore, drop_secret, set_secret
 from shared.time.clock import SystemClock
 
@@ -65,8 +65,8 @@ def set_one(options: OneOptions) -> None:
     """Set a secret to what stands on stdin, or is typed unseen; an earlier value is gone."""
     settings = read_settings()
     with opened_database() as database:
+        store = SecretStore(database, SystemClock(), seal_to_write(database, settings))
         value = _ask_value(options.name)
-        store = SecretStore(database, SystemClock(), make_seal(settings))
         is_new = set_secret(store, caller(options.workspace), options.name, value)
     print_line("created" if is_new else "updated")
     if len(value) < SHORTEST:

@@ -84,6 +84,7 @@ def _alert_groups() -> None:
         sa.Column("due_at", UtcDateTime(), nullable=True),
         sa.Column("muted_until", UtcDateTime(), nullable=True),
         sa.Column("regressed_at", UtcDateTime(), nullable=True),
+        sa.Column("automations", JsonColumn, nullable=False),
         sa.Column("tellings", JsonColumn, nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("workspace_id", "fingerprint", name="uq_alert_groups"),

@@ -37,6 +37,9 @@ class Channel:
 
 LIST: Final = sql("SELECT r.* FROM alert_channels r WHERE r.workspace_id = :workspace_id ORDER BY r.name")
 FIND: Final = sql("SELECT r.* FROM alert_channels r WHERE r.workspace_id = :workspace_id AND r.id = :id")
+LIST_WEBHOOKS: Final = sql(
+    "SELECT r.* FROM alert_channels r WHERE r.kind = 'webhook' ORDER BY r.workspace_id, r.name LIMIT :most"
+)
 LIST_BROKEN: Final = sql("SELECT r.* FROM alert_channels r WHERE r.broken_at IS NOT NULL ORDER BY r.name")
 
 
@@ -49,6 +52,11 @@ def find_channel(conn: Connection, workspace_id: str, channel_id: str) -> Channe
     """Give one channel, or None where it was removed."""
     row = FIND.run(conn, {"workspace_id": workspace_id, "id": channel_id}).first()
     return _channel(row) if row else None
+
+
+def all_webhooks(conn: Connection, *, most: int) -> list[Channel]:
+    """Give webhooks of all workspaces, for a look at whether they can be opened."""
+    return [_channel(row) for row in LIST_WEBHOOKS.run(conn, {"most": most})]
 
 
 def broken_channels(conn: Connection) -> list[Channel]:

@@ -17,7 +17,10 @@ from shared.rules.alerting import Group, Told
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group as it is stored, with what shows its newest dead letter."""
+    """A group as it is stored, with what shows its newest dead letter.
+
+    `automations` counts the dead letters of each automation, of at most `shared.db.alerts.AUTOMATIONS_KEPT`.
+    """
 
     group: Group
     fingerprint: str
@@ -30,6 +33,7 @@ class GroupRow:
     times: int
     first_at: datetime
     last_at: datetime
+    automations: Mapping[str, int]
 
 
 DUE_WORKSPACES: Final = sql(
@@ -105,6 +109,7 @@ def _group(row: Row[Any]) -> GroupRow:
         times=row.times,
         first_at=must_instant(row.first_at),
         last_at=must_instant(row.last_at),
+        automations=read_json(row.automations),
     )
 
 

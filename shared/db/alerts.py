@@ -3,6 +3,7 @@
 Several processes may fold at once: rows that one of them has locked are passed over by the others.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +12,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row
 
 from shared.db.sql import sql
-from shared.db.types import must_instant, read_instant, write_instant
+from shared.db.types import must_instant, read_instant, read_json, write_instant
 from shared.ids import new_id
 from shared.rules.alerting import QUIET
+
+AUTOMATIONS_KEPT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ TAKE_ALERTS: Final = sql("SELECT r.* FROM alerts r ORDER BY r.id LIMIT :most {sk
 DROP_ALERTS: Final = sql("DELETE FROM alerts WHERE id IN (SELECT x.id FROM {rows})", id="text")
 LOCK_LAST: Final = sql(
     """
-    SELECT r.workspace_id, r.fingerprint, r.last_at FROM alert_groups r
+    SELECT r.workspace_id, r.fingerprint, r.last_at, r.automations FROM alert_groups r
     JOIN {rows} ON r.workspace_id = x.workspace_id AND r.fingerprint = x.fingerprint
     ORDER BY r.workspace_id, r.fingerprint {lock}
     """,
@@ -82,9 +85,9 @@ LOCK_LAST: Final = sql(
 FOLD: Final = sql(
     """
     INSERT INTO alert_groups (id, workspace_id, fingerprint, automation_id, title, body, code, target, run_id,
-        count, told, times, first_at, last_at, due_at, regressed_at, tellings)
+        count, told, times, first_at, last_at, due_at, regressed_at, automations, tellings)
     SELECT id, workspace_id, fingerprint, automation_id, title, body, code, target, run_id,
-        count, 0, 0, first_at, last_at, :now, regressed_at, '{}' FROM {rows} WHERE true
+        count, 0, 0, first_at, last_at, :now, regressed_at, automations, '{}' FROM {rows} WHERE true
     ON CONFLICT (workspace_id, fingerprint) DO UPDATE SET
         automation_id = excluded.automation_id, title = excluded.title, body = excluded.body,
         code = excluded.code, target = excluded.target, run_id = excluded.run_id,
@@ -92,7 +95,8 @@ FOLD: Final = sql(
         last_at = CASE WHEN excluded.last_at > alert_groups.last_at
             THEN excluded.last_at ELSE alert_groups.last_at END,
         due_at = COALESCE(alert_groups.due_at, excluded.due_at),
-        regressed_at = COALESCE(excluded.regressed_at, alert_groups.regressed_at)
+        regressed_at = COALESCE(excluded.regressed_at, alert_groups.regressed_at),
+        automations = {json_merge}(alert_groups.automations, excluded.automations)
     """,
     id="text",
     workspace_id="text",
@@ -107,6 +111,7 @@ FOLD: Final = sql(
     first_at="timestamptz",
     last_at="timestamptz",
     regressed_at="timestamptz",
+    automations="jsonb",
 )
 
 GroupKey = tuple[str, str]
@@ -124,20 +129,18 @@ def fold_alerts(conn: Connection, *, now: datetime, most: int) -> int:
     for alert in alerts:
         found.setdefault((alert.workspace_id, alert.fingerprint), []).append(alert)
     keys = [{"workspace_id": workspace, "fingerprint": text} for workspace, text in sorted(found)]
-    last = {
-        (row.workspace_id, row.fingerprint): must_instant(row.last_at)
-        for row in LOCK_LAST.run_set(conn, keys)
-    }
+    last = {(row.workspace_id, row.fingerprint): row for row in LOCK_LAST.run_set(conn, keys)}
     rows = [_folded(found[key], last.get(key)) for key in sorted(found)]
     FOLD.run_set(conn, rows, now=write_instant(now))
     DROP_ALERTS.run_set(conn, [{"id": alert.id} for alert in alerts])
     return len(alerts)
 
 
-def _folded(alerts: Sequence[Row[Any]], last_at: datetime | None) -> Mapping[str, object]:
+def _folded(alerts: Sequence[Row[Any]], last: Row[Any] | None) -> Mapping[str, object]:
     times = [must_instant(alert.created_at) for alert in alerts]
     newest = alerts[-1]
-    regressed_at = min(times) if last_at is not None and min(times) - last_at >= QUIET else None
+    was_quiet = last is not None and min(times) - must_instant(last.last_at) >= QUIET
+    regressed_at = min(times) if was_quiet else None
     return {
         "id": new_id(),
         "workspace_id": newest.workspace_id,
@@ -152,7 +155,16 @@ def _folded(alerts: Sequence[Row[Any]], last_at: datetime | None) -> Mapping[str
         "first_at": write_instant(min(times)),
         "last_at": write_instant(max(times)),
         "regressed_at": regressed_at and write_instant(regressed_at),
+        "automations": _counted(alerts, read_json(last.automations) if last is not None else {}),
     }
+
+
+def _counted(alerts: Iterable[Row[Any]], before: Mapping[str, int]) -> Mapping[str, int]:
+    """Count the dead letters of each automation; of those that come when the room is used up, none."""
+    counts = Counter(alert.automation_id for alert in alerts)
+    news = [automation_id for automation_id in counts if automation_id not in before]
+    kept = [*before, *news[: max(0, AUTOMATIONS_KEPT - len(before))]]
+    return {automation_id: before.get(automation_id, 0) + counts[automation_id] for automation_id in kept}
 
 
 WAITING: Final = sql(

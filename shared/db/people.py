@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from shared.db.sql import sql
-from shared.db.types import must_instant, write_instant
+from shared.db.types import write_instant
 from shared.ids import new_id
 from shared.model.roles import Role
 
@@ -159,30 +159,3 @@ def insert_notices(conn: Connection, notices: Iterable[Notice], *, now: datetime
     ]
     if rows:
         INSERT_NOTIFICATIONS.run_set(conn, rows, now=write_instant(now))
-
-
-LIST_NOTICES: Final = sql(
-    """
-    SELECT r.id, r.title, r.body, r.resource_id, r.created_at FROM notifications r
-    WHERE r.workspace_id = :workspace_id ORDER BY r.id DESC LIMIT :most
-    """
-)
-
-
-@dataclass(frozen=True, slots=True)
-class InboxItem:
-    """A notice as a member reads it."""
-
-    id: str
-    title: str
-    body: str
-    resource_id: str
-    created_at: datetime
-
-
-def list_notices(conn: Connection, workspace_id: str, *, most: int) -> list[InboxItem]:
-    """Give a workspace's newest notices, newest first."""
-    rows = LIST_NOTICES.run(conn, {"workspace_id": workspace_id, "most": most})
-    return [
-        InboxItem(row.id, row.title, row.body, row.resource_id, must_instant(row.created_at)) for row in rows
-    ]

@@ -18,6 +18,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "{skip_locked}": "FOR UPDATE OF r SKIP LOCKED",
         "{json}": "jsonb",
         "{json_list}": "jsonb_agg",
+        "{json_merge}": "jsonb_concat",
         "{xid}": "CAST(CAST(pg_current_xact_id() AS text) AS bigint)",
     },
     "sqlite": {
@@ -25,6 +26,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "{skip_locked}": "",
         "{json}": "text",
         "{json_list}": "json_group_array",
+        "{json_merge}": "json_patch",
         "{xid}": "0",
     },
 }

@@ -55,7 +55,8 @@ ALERTS: Final = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-# `tellings` holds for each channel how many a message to it told of, and when the last one was written.
+# `tellings` holds for each channel how many a message to it told of, and when the last one was written;
+# `automations` how many dead letters each automation has in the group.
 ALERT_GROUPS: Final = Table(
     "alert_groups",
     METADATA,
@@ -77,6 +78,7 @@ ALERT_GROUPS: Final = Table(
     Column("due_at", UtcDateTime),
     Column("muted_until", UtcDateTime),
     Column("regressed_at", UtcDateTime),
+    Column("automations", JsonColumn, nullable=False),
     Column("tellings", JsonColumn, nullable=False),
     UniqueConstraint("workspace_id", "fingerprint", name="uq_alert_groups"),
     Index(

@@ -25,14 +25,16 @@ class ActionConfig(Part):
 
     `is_local`: it changes only our own tables. `template_free`: keys that are never rendered. `json_text`:
     text keys that are rendered as JSON text when `renders_as_json` says so. `html_text`: text keys in which
-    each rendered value is escaped for HTML. `takes_secrets`: templates may ask for the workspace's secrets;
-    what comes of it is masked before it is recorded.
+    each rendered value is escaped for HTML. `null_written`: keys whose null means something and has to be
+    written; a template that gives nothing there is refused. `takes_secrets`: templates may ask for the
+    workspace's secrets; what comes of it is masked before it is recorded.
     """
 
     is_local: ClassVar[bool] = False
     template_free: ClassVar[frozenset[str]] = frozenset()
     json_text: ClassVar[frozenset[str]] = frozenset()
     html_text: ClassVar[frozenset[str]] = frozenset()
+    null_written: ClassVar[frozenset[str]] = frozenset()
     takes_secrets: ClassVar[bool] = False
 
     def renders_as_json(self) -> bool:

@@ -11,11 +11,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.rules.alerting import GroupState
 
 SHOWN_PARTS: Final = 10
+SHOWN_SHARES: Final = 5
 EXACT: Final = ConfigDict(frozen=True, extra="forbid")
 
 
+class AlertShare(BaseModel):
+    """How many dead letters of a group one automation has."""
+
+    model_config = EXACT
+
+    automation_id: str
+    automation: str
+    count: int
+
+
 class AlertPart(BaseModel):
-    """One group: `count` dead letters in all, `more` of them since the message before, if there was one."""
+    """One group: `count` dead letters in all, `more` of them since the message before, if there was one.
+
+    Where several automations share it, `automations` counts them, and `shares` names those with the most.
+    """
 
     model_config = EXACT
 
@@ -34,6 +48,8 @@ class AlertPart(BaseModel):
     first_at: datetime
     last_at: datetime
     since: datetime | None
+    automations: int = 1
+    shares: Annotated[tuple[AlertShare, ...], Field(max_length=SHOWN_SHARES)] = ()
 
     @property
     def place(self) -> str:

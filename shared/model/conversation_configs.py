@@ -64,7 +64,9 @@ class SendMessage(ConversationConfig):
 
 
 class Assign(ConversationConfig):
-    """Give a conversation to an agent, a team, or both; null takes it away from them."""
+    """Give a conversation to an agent, a team, or both; a null that is written takes it away from them."""
+
+    null_written: ClassVar[frozenset[str]] = frozenset({"assignee_id", "team_id"})
 
     assignee_id: Id | None = None
     team_id: Id | None = None

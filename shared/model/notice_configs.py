@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from shared.errors import BadEvent
-from shared.model.action_config import LocalConfig, Properties
+from shared.model.action_config import Filled, LocalConfig, Properties
 from shared.model.event_fields import read_type
 from shared.model.executed import EXECUTED
 from shared.model.parts import Text, counted
@@ -15,7 +15,7 @@ from shared.model.roles import Role
 class CreateNotification(LocalConfig):
     """Put a notice into the inbox of every member who has one of the roles."""
 
-    title: Text
+    title: Filled
     body: Text = ""
     roles: Annotated[tuple[Role, ...], counted(1, len(Role))] = (Role.OWNER, Role.ADMIN)
 

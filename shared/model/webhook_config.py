@@ -29,6 +29,7 @@ class SendWebhook(ActionConfig):
     takes_secrets: ClassVar[bool] = True
     template_free: ClassVar[frozenset[str]] = frozenset({"method", "content_type"})
     json_text: ClassVar[frozenset[str]] = frozenset({"body"})
+    null_written: ClassVar[frozenset[str]] = frozenset({"body"})
 
     url: Text
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"

@@ -13,6 +13,7 @@ from shared.errors import DefinitionError, Fault
 
 WHOLE: Final = "the whole file"
 MAX_YAML_CHARS: Final = 1024 * 1024
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _TAG: Final = "tag:yaml.org,2002:"
 _DIGITS: Final = "0123456789"
 _PLAIN: Final = (
@@ -39,6 +40,16 @@ class _Loader(yaml.SafeLoader):
     """The safe loader with fewer surprises."""
 
     yaml_implicit_resolvers = _resolvers()
+
+    def scan_flow_scalar(self, style: str) -> yaml.ScalarToken:
+        """Join the halves of a character that JSON wrote as two escapes, as it writes an emoji."""
+        token: yaml.ScalarToken = super().scan_flow_scalar(style)
+        token.value = _PAIR.sub(_joined, token.value)
+        return token
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def read_yaml(text: str) -> object:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TextIO
 
 from liquid import Environment, RenderContext, Undefined
@@ -100,6 +101,18 @@ class _RangeEnd(Expression):
         return [self._end]
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A path in a template; a step that it computes stands as None.
+
+    `filters` are those that follow it where it stands first in a `{{ … }}` that is put out; None for a path
+    that stands anywhere else: as an argument, in a tag, in what is captured.
+    """
+
+    path: tuple[object, ...]
+    filters: tuple[str, ...] | None
+
+
 class SandboxEnvironment(Environment):
     """An environment for texts that nobody has read: see the module."""
 
@@ -137,7 +150,27 @@ def paths_in(template: BoundTemplate) -> Iterator[tuple[object, ...]]:
     """Give every path that a template may follow; a step that it computes stands as None."""
     for expression in _all_expressions(template):
         if isinstance(expression, Path):
-            yield tuple(step if isinstance(step, str | int) else None for step in expression.path)
+            yield _steps(expression)
+
+
+def uses_in(template: BoundTemplate) -> Iterator[Use]:
+    """Give every path that a template may follow, and what is made of it."""
+    context = SandboxContext(template, {}, Budget())
+    waiting: list[tuple[Node, bool]] = [(node, False) for node in template.nodes]
+    while waiting:
+        node, is_kept = waiting.pop()
+        is_kept = is_kept or isinstance(node, capture_tag.CaptureNode)
+        waiting.extend((child, is_kept) for child in node.children(context))
+        rest = list(node.expressions())
+        match node:
+            case output.OutputNode(expression=FilteredExpression(left=Path() as path) as put) if not is_kept:
+                yield Use(_steps(path), tuple(each.name for each in put.filters or ()))
+                rest = [*path.children(), *put.children()[1:]]
+        yield from (Use(_steps(each), None) for each in _with_parts(rest) if isinstance(each, Path))
+
+
+def _steps(path: Path) -> tuple[object, ...]:
+    return tuple(step if isinstance(step, str | int) else None for step in path.path)
 
 
 def parse_template(text: str) -> BoundTemplate:
@@ -187,11 +220,15 @@ def _all_expressions(template: BoundTemplate) -> Iterator[Expression]:
     while nodes:
         node = nodes.pop()
         nodes.extend(node.children(context))
-        waiting = list(node.expressions())
-        while waiting:
-            expression = waiting.pop()
-            waiting.extend(expression.children())
-            yield expression
+        yield from _with_parts(node.expressions())
+
+
+def _with_parts(expressions: Iterable[Expression]) -> Iterator[Expression]:
+    waiting = list(expressions)
+    while waiting:
+        expression = waiting.pop()
+        waiting.extend(expression.children())
+        yield expression
 
 
 def _bounded(end: Expression) -> Expression:

@@ -28,6 +28,7 @@ class Templated(Protocol):
     template_free: ClassVar[frozenset[str]]
     json_text: ClassVar[frozenset[str]]
     html_text: ClassVar[frozenset[str]]
+    null_written: ClassVar[frozenset[str]]
 
     def renders_as_json(self) -> bool:
         """Tell whether the texts under the `json_text` keys are JSON documents."""
@@ -82,13 +83,17 @@ def json_text_fault(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ConfigTemplate(Generic[ConfigT]):
-    """A config made ready: `given` is its tree; the others are the keys to render, each in its way."""
+    """A config made ready: `given` is its tree; `texts` to `pages` are the keys to render, each in its way.
+
+    `null_written`: keys whose null has a meaning of its own, which no template gives.
+    """
 
     config: ConfigT
     given: Mapping[str, object]
     texts: tuple[str, ...]
     documents: tuple[str, ...]
     pages: tuple[str, ...]
+    null_written: frozenset[str] = frozenset()
 
     def render(self, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
         """Render the texts and check the outcome by the config's own model; without any it is the config.
@@ -115,6 +120,10 @@ class ConfigTemplate(Generic[ConfigT]):
         filled = dict(self.given)
         for key in self.texts:
             filled[key] = tree.render(self.given[key], 0)
+            if filled[key] is None and key in self.null_written:
+                raise FatalError(
+                    CONFIG_INVALID, f"{key}: its template gave nothing; write null where that is meant"
+                )
         for key in self.documents:
             filled[key] = tree.note(render_json_text(str(self.given[key]), scope))
         for key in self.pages:
@@ -125,12 +134,12 @@ class ConfigTemplate(Generic[ConfigT]):
 def prepare_config(config: ConfigT) -> ConfigTemplate[ConfigT]:
     """Find out once what of a config has to be rendered each time."""
     given: dict[str, object] = config.model_dump(by_alias=True, exclude_unset=True)
-    free, as_json, as_html = _own_rules(config)
+    free, as_json, as_html, null_written = _own_rules(config)
     documents = tuple(key for key in given if key in as_json - free and isinstance(given[key], str))
     pages = tuple(key for key in given if key in as_html - free and _has_templates(given[key]))
     left = free.union(documents, pages)
     texts = tuple(key for key, value in given.items() if key not in left and _has_templates(value))
-    return ConfigTemplate(config, given, texts, documents, pages)
+    return ConfigTemplate(config, given, texts, documents, pages, null_written)
 
 
 def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfig[ConfigT]:
@@ -138,12 +147,12 @@ def render_config(config: ConfigT, scope: Mapping[str, object]) -> RenderedConfi
     return prepare_config(config).render(scope)
 
 
-def _own_rules(config: BaseModel) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Give the keys that are never rendered, those whose texts are JSON documents, and those of HTML."""
+def _own_rules(config: BaseModel) -> tuple[frozenset[str], ...]:
+    """Give the keys never rendered, those of JSON documents, those of HTML, those whose null is written."""
     if not isinstance(config, Templated):
-        return frozenset(), frozenset(), frozenset()
+        return (frozenset(),) * 4
     as_json = config.json_text if config.renders_as_json() else frozenset[str]()
-    return config.template_free, as_json, config.html_text
+    return config.template_free, as_json, config.html_text, config.null_written
 
 
 def _has_templates(value: object, depth: int = 0) -> bool:

@@ -7,11 +7,17 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from shared.rules.templates import template_paths
+from shared.rules.liquid_engine import Use
+from shared.rules.templates import template_paths, template_uses
 
 ROOT: Final = "secrets"
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+TRIMMING: Final = frozenset({"strip", "lstrip", "rstrip"})
+ENCODING: Final = frozenset({"base64_encode", "escape", "json", "url_encode"})
 HINT: Final = "a key of the event that is called secrets is {{ payload.secrets }}"
+
+_WHY: Final = "what came of it could not be masked"
+_ALLOWED: Final = ", ".join(sorted(TRIMMING | ENCODING))
 
 
 def secret_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -21,13 +27,28 @@ def secret_names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_secrets(text: str) -> str | None:
-    """Say what is wrong with the way in which a text asks for secrets; None if nothing is."""
-    paths = list(template_paths(text)) if ROOT in text else []
-    asking = [path for path in paths if path[0] == ROOT]
-    if not all(_is_name(path[1:]) for path in asking):
+    """Say what is wrong with the way in which a text asks for secrets; None if nothing is.
+
+    A secret is put out and nothing else, as it is or in a form in which it is found again and masked.
+    """
+    uses = list(template_uses(text)) if ROOT in text else []
+    asking = [use for use in uses if use.path[0] == ROOT]
+    if not all(_is_name(use.path[1:]) for use in asking):
         return f"asks for secrets other than by name, as in {{{{ secrets.API_TOKEN }}}}; {HINT}"
-    if asking and any(path[0] is None for path in paths):
+    if asking and any(use.path[0] is None for use in uses):
         return "asks for secrets and has a path whose first step is computed"
+    return next(filter(None, map(_fault_of_use, asking)), None)
+
+
+def _fault_of_use(use: Use) -> str | None:
+    name = ".".join(map(str, use.path))
+    if use.filters is None:
+        return f"{name} stands elsewhere than first in a mark of its own, {{{{ {name} }}}}: {_WHY}; {HINT}"
+    odd = [each for each in use.filters if each not in TRIMMING | ENCODING]
+    if odd:
+        return f"{name} goes through {odd[0]}: {_WHY}; a secret may go through {_ALLOWED}"
+    if sum(each in ENCODING for each in use.filters) > 1:
+        return f"{name} is encoded twice: {_WHY}; one of {', '.join(sorted(ENCODING))} is allowed"
     return None
 
 

@@ -19,7 +19,7 @@ from liquid.template import BoundTemplate
 
 from shared.errors import FatalError
 from shared.rules.liquid_context import MAX_OUTPUT_BYTES, Budget, SandboxContext, Sink
-from shared.rules.liquid_engine import parse_template, paths_in, put_out
+from shared.rules.liquid_engine import Use, parse_template, paths_in, put_out, uses_in
 from shared.rules.plain_text import as_text
 
 TEMPLATE_ERROR: Final = "TEMPLATE_ERROR"
@@ -76,6 +76,15 @@ def template_paths(text: str) -> Iterator[tuple[object, ...]]:
     if has_template(text):
         try:
             yield from paths_in(_compile(text).template)
+        except LiquidError:
+            return
+
+
+def template_uses(text: str) -> Iterator[Use]:
+    """Give every path that a text may follow with what is made of it; none for what is no template."""
+    if has_template(text):
+        try:
+            yield from uses_in(_compile(text).template)
         except LiquidError:
             return
 

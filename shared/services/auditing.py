@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from shared.db.history import AuditEntry, insert_audit
+from shared.model.audit_kinds import AuditKind
 from shared.services.backends import Caller
 
 
@@ -22,8 +23,8 @@ class Deed:
 
 
 def write_deed(conn: Connection, caller: Caller, deed: Deed, now: datetime) -> None:
-    """Write a deed, in the transaction of the change."""
-    kind = deed.action.partition(".")[0]
+    """Write a deed, in the transaction of the change. Raises ValueError for a kind that nobody could list."""
+    kind = AuditKind(deed.action.partition(".")[0])
     detail = {"before": deed.before, "after": deed.after}
     entry = AuditEntry(caller.workspace_id, caller.actor, deed.action, kind, deed.resource_id, detail)
     insert_audit(conn, [entry], now=now)

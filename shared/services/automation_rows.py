@@ -19,6 +19,7 @@ from shared.db.persons_moves import (
     stop_runs_of,
     wake_runs_of,
 )
+from shared.errors import Unavailable
 from shared.ids import new_id
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
@@ -32,10 +33,20 @@ WOKEN_AT_ONCE: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a change is made: by our clock, and by that of Redis, which also stamps the events."""
+    """When a change is made: by our clock, and by that of Redis, which also stamps the events.
+
+    Only what is to be ACTIVE needs Redis: its time, and that matchers hear of it before the next event. What
+    is paused or deleted may also be found by their own poll.
+    """
 
     now: datetime
-    stream_ms: int
+    stream: int | Unavailable
+
+    def stream_ms(self) -> int:
+        """Give the time of Redis. Raises Unavailable if it did not answer."""
+        if isinstance(self.stream, Unavailable):
+            raise self.stream
+        return self.stream
 
 
 def must_lock(conn: Connection, workspace_id: str) -> None:
@@ -57,7 +68,7 @@ def create_row(
         status=status,
         version=1,
         definition=definition,
-        activated_ms=moment.stream_ms if status is AutomationStatus.ACTIVE else None,
+        activated_ms=moment.stream_ms() if status is AutomationStatus.ACTIVE else None,
         created_at=moment.now,
         updated_at=moment.now,
         deleted_at=None,
@@ -73,6 +84,7 @@ def write_row(
     """Write a definition over a row; a status alone makes no new version. Give the runs that may go on."""
     status = AutomationStatus(definition["status"])
     becomes_active = status is AutomationStatus.ACTIVE and row.status is not AutomationStatus.ACTIVE
+    stream_ms = moment.stream_ms() if status is AutomationStatus.ACTIVE else None
     is_new_version = not is_same_json(with_status(row.definition, status), definition)
     written = replace(
         row,
@@ -80,7 +92,7 @@ def write_row(
         status=status,
         version=row.version + 1 if is_new_version else row.version,
         definition=definition,
-        activated_ms=moment.stream_ms if becomes_active else row.activated_ms,
+        activated_ms=stream_ms if becomes_active else row.activated_ms,
         updated_at=moment.now,
     )
     update_automation(conn, written)

@@ -10,7 +10,7 @@ from shared.db.automations import AutomationRow, list_automations, lock_by_key
 from shared.db.engine import Database
 from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import WokenRun
-from shared.errors import Conflict, DefinitionError, Fault
+from shared.errors import Conflict, DefinitionError, Fault, Unavailable
 from shared.model.automation import Definition, definition_to_json, parse_authored
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
@@ -73,9 +73,10 @@ def apply_changes(
 ) -> list[Change]:
     """Make the workspace's automations what the definitions say; a second call finds nothing to change.
 
-    Events published after this returned are matched by what is ACTIVE. Raises NotFound without the workspace.
+    Events published after this returned are matched by what is ACTIVE. Raises NotFound without the workspace,
+    and Unavailable without Redis if anything that is to be ACTIVE changes; then nothing does.
     """
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> tuple[list[Change], list[Aftermath]]:
         must_lock(conn, caller.workspace_id)
@@ -92,7 +93,7 @@ def apply_changes(
 
 def create(backends: Backends, caller: Caller, definition: Definition) -> AutomationRow:
     """Make an automation. Raises Conflict for a key that is taken, NotFound without the workspace."""
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> AutomationRow:
         must_lock(conn, caller.workspace_id)
@@ -115,7 +116,7 @@ def edit(backends: Backends, caller: Caller, reference: str, wanted: Edit) -> Au
 
     Raises NotFound, DefinitionError for what the keys would make of it, and what `wanted` raises.
     """
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> tuple[AutomationRow, list[WokenRun], bool]:
         must_lock(conn, caller.workspace_id)
@@ -142,7 +143,7 @@ def activate(backends: Backends, caller: Caller, reference: str) -> Turned:
 
 
 def pause(backends: Backends, caller: Caller, reference: str) -> Turned:
-    """Make an automation PAUSED: it matches nothing, and runs that wait stay where they are."""
+    """Make an automation PAUSED: it matches nothing, and what waits stays where it is. Needs no Redis."""
     return _turn(backends, caller, reference, AutomationStatus.PAUSED)
 
 
@@ -156,7 +157,7 @@ def delete(
     reference: str,
     check_row: Callable[[AutomationRow], None] = accept_any,
 ) -> AutomationRow:
-    """Delete an automation: what waits is cancelled, what runs stops, its history stays readable."""
+    """Delete an automation: what waits is cancelled, what runs stops, its history stays. Needs no Redis."""
     now = backends.clock.now()
 
     def work(conn: Connection) -> tuple[AutomationRow, Sequence[OutboxEntry]]:
@@ -171,8 +172,15 @@ def delete(
     return row
 
 
+def _moment(backends: Backends) -> Moment:
+    try:
+        return Moment(backends.clock.now(), redis_ms(backends))
+    except Unavailable as error:
+        return Moment(backends.clock.now(), error)
+
+
 def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStatus) -> Turned:
-    moment = Moment(backends.clock.now(), redis_ms(backends))
+    moment = _moment(backends)
 
     def work(conn: Connection) -> tuple[AutomationRow, bool, list[WokenRun]]:
         must_lock(conn, caller.workspace_id)

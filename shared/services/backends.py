@@ -7,7 +7,7 @@ from shared.errors import SettingsError
 from shared.keys import Keys
 from shared.logs import get_logger
 from shared.queue import HandleQueue
-from shared.redis_port import REDIS_ERRORS, RedisPort, open_redis
+from shared.redis_port import REDIS_ERRORS, RedisPort, no_redis, open_redis
 from shared.settings import Settings
 from shared.time.clock import Clock, SystemClock
 
@@ -45,9 +45,17 @@ def open_backends(settings: Settings, pool_size: int) -> Backends:
     """
     if settings.redis_url is None or settings.database_url is None:
         raise SettingsError("REDIS_URL, DATABASE_URL: both must be set for this process")
-    redis = open_redis(settings.redis_url)
+    return _around(open_redis(settings.redis_url), settings, settings.database_url, pool_size)
+
+
+def open_without_redis(settings: Settings, database_url: str, pool_size: int, why: str) -> Backends:
+    """Open the database alone, for what needs no Redis; whatever asks for one is told why there is none."""
+    return _around(no_redis(why), settings, database_url, pool_size)
+
+
+def _around(redis: RedisPort, settings: Settings, database_url: str, pool_size: int) -> Backends:
     keys = Keys(settings.prefix, settings.events_stream)
-    database = open_database(settings.database_url, pool_size=pool_size)
+    database = open_database(database_url, pool_size=pool_size)
     return Backends(database, redis, keys, HandleQueue(redis, keys), SystemClock())
 
 

@@ -1,6 +1,9 @@
 """Flags of a workspace, set by a person."""
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection
@@ -9,12 +12,36 @@ from shared.db.engine import Database
 from shared.db.flags import Flag, lock_flag, put_flag
 from shared.db.people import workspace_name
 from shared.errors import ConfigError, NotFound
-from shared.model.flag_states import FlagState
+from shared.model.flag_states import KNOWN_FLAGS, FlagState
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.time.clock import Clock
 
 NAME: Final = re.compile(r"[a-z_][a-z0-9_\-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFlag:
+    """A flag that was set, or that something reads; `state` is None for one that was never set."""
+
+    name: str
+    state: FlagState | None
+    turns_on: str | None
+    updated_at: datetime | None
+
+
+def listed_flags(flags: Iterable[Flag], known: Mapping[str, str] = KNOWN_FLAGS) -> list[ListedFlag]:
+    """Join the flags that were set with those that something reads, by name."""
+    given = {flag.name: flag for flag in flags}
+    return [
+        ListedFlag(
+            name=name,
+            state=given[name].state if name in given else None,
+            turns_on=known.get(name),
+            updated_at=given[name].updated_at if name in given else None,
+        )
+        for name in sorted({*given, *known})
+    ]
 
 
 def set_flag(

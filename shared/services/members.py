@@ -16,6 +16,7 @@ from shared.model.mail_addresses import read_address
 from shared.model.roles import Role
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
+from shared.services.references import pick_member
 from shared.time.clock import Clock
 
 NAME_MAX: Final = 200
@@ -40,7 +41,7 @@ def add_member(database: Database, clock: Clock, caller: Caller, wanted: NewMemb
     member = Member(new_id(), caller.workspace_id, email, _name(wanted.name) or email, wanted.role)
 
     def work(conn: Connection) -> Member:
-        if _find(_locked(conn, caller), email) is not None or not insert_member(conn, member, now=now):
+        if _has(_locked(conn, caller), email) or not insert_member(conn, member, now=now):
             raise Conflict(f"{email} is a member of workspace {caller.workspace_id!r} already")
         after = {"email": email, "name": member.name, "role": member.role}
         write_deed(conn, caller, Deed("member.added", member.id, None, after), now)
@@ -59,7 +60,7 @@ def change_role(database: Database, clock: Clock, caller: Caller, wanted: tuple[
 
     def work(conn: Connection) -> Role:
         members = _locked(conn, caller)
-        found = _must_find(members, caller, email)
+        found = pick_member(members, caller.workspace_id, email)
         if found.role is not role:
             _check_owner_left(members, found)
             set_member_role(conn, found.id, role)
@@ -76,7 +77,7 @@ def remove_member(database: Database, clock: Clock, caller: Caller, email: str) 
 
     def work(conn: Connection) -> None:
         members = _locked(conn, caller)
-        found = _must_find(members, caller, address)
+        found = pick_member(members, caller.workspace_id, address)
         _check_owner_left(members, found)
         delete_member(conn, found.id)
         write_deed(conn, caller, Deed("member.removed", found.id, _told(found), None), now)
@@ -97,15 +98,8 @@ def _check_owner_left(members: Sequence[MemberRow], leaving: MemberRow) -> None:
         raise Conflict(f"{leaving.email} is the last owner; make somebody else an owner first")
 
 
-def _must_find(members: Sequence[MemberRow], caller: Caller, email: str) -> MemberRow:
-    found = _find(members, email)
-    if found is None:
-        raise NotFound(f"there is no member {email!r} in workspace {caller.workspace_id!r}")
-    return found
-
-
-def _find(members: Sequence[MemberRow], email: str) -> MemberRow | None:
-    return next((member for member in members if member.email.lower() == email), None)
+def _has(members: Sequence[MemberRow], email: str) -> bool:
+    return any(member.email.lower() == email for member in members)
 
 
 def _told(member: MemberRow) -> Mapping[str, Any]:

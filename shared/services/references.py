@@ -1,10 +1,12 @@
-"""What a person means by a name: a workspace, or an automation by its key or id."""
+"""What a person means by a name: a workspace, a member by mail address, an automation by key or id."""
 
 import shlex
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
 from shared.db.automations import AutomationRow, find_by_reference, find_ever_by_reference, lock_by_key
+from shared.db.members import MemberRow, list_members
 from shared.db.people import workspace_name
 from shared.errors import NotFound
 
@@ -20,6 +22,20 @@ def no_workspace(workspace_id: str) -> NotFound:
     name = shlex.quote(workspace_id) if workspace_id else ""
     fix = f"knockon init {name}".rstrip()
     return NotFound(f"there is no workspace {workspace_id!r}; make it with: {fix}")
+
+
+def find_member(conn: Connection, workspace_id: str, email: str) -> MemberRow:
+    """Give a member by the mail address, in whatever case. Raises NotFound without it or the workspace."""
+    check_workspace(conn, workspace_id)
+    return pick_member(list_members(conn, workspace_id), workspace_id, email)
+
+
+def pick_member(members: Sequence[MemberRow], workspace_id: str, email: str) -> MemberRow:
+    """Give the one of a workspace's members who has this address, in whatever case. Raises NotFound."""
+    found = next((member for member in members if member.email.lower() == email.lower()), None)
+    if found is None:
+        raise NotFound(f"there is no member {email!r} in workspace {workspace_id!r}")
+    return found
 
 
 def find_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:

@@ -5,7 +5,9 @@ read from the package itself, so that no global of `zoneinfo` is touched and imp
 """
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -15,12 +17,13 @@ _SHAPE: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?P<offset>Z|[+-]\d{2}:\d{2})?", re.ASCII
 )
 _QUOTED_MAX: Final = 40
+_LIKENESS: Final = 0.85
 
 
 def check_zone(name: str) -> None:
     """Raise ValueError unless `name` is `UTC` or an Area/Place name of the pinned `tzdata`, case included."""
     if not _is_zone_name(name):
-        raise ValueError(f"unknown time zone {_quoted(name)}: use UTC or a name such as Europe/Paris")
+        raise ValueError(f"unknown time zone {_quoted(name)}: {_meant(name)}")
 
 
 def resolve(text: str, zone: str) -> datetime:
@@ -41,6 +44,17 @@ def resolve(text: str, zone: str) -> datetime:
         return at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{_quoted(text)} is not a time: {error}") from error
+
+
+def _meant(name: object) -> str:
+    """Say which name may be meant: one that differs in case, or by a slip."""
+    near = get_close_matches(str(name)[:_QUOTED_MAX].lower(), _lower_names(), 1, _LIKENESS)
+    return f"did you mean {_lower_names()[near[0]]}?" if near else "use UTC or a name such as Europe/Paris"
+
+
+@lru_cache(maxsize=1)
+def _lower_names() -> Mapping[str, str]:
+    return {name.lower(): name for name in zone_names()}
 
 
 @lru_cache(maxsize=1)

@@ -122,6 +122,29 @@ def test_an_answer_that_cannot_be_used_is_fatal(
     assert (error.code, isinstance(error, FatalError)) == ("AI_BAD_ANSWER", True)
 
 
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        (
+            {"message": {"content": None, "refusal": "I can\nnot help"}, "finish_reason": "stop"},
+            " (refusal: I can not help; finish_reason: stop)",
+        ),
+        (
+            {"message": {"content": None}, "finish_reason": "content_filter"},
+            " (finish_reason: content_filter)",
+        ),
+        ({"message": {"content": None, "refusal": 7}, "finish_reason": None}, ""),
+    ],
+)
+def test_why_there_is_no_text_is_said(
+    tmp_path: Path, http: Outbound, choice: dict[str, Any], why: str
+) -> None:
+    step = Step(200, body=json.dumps({"choices": [choice]}))
+    with Receiver(tmp_path / "ledger", {PATH: [step]}) as receiver:
+        error = refused(http, receiver)
+    assert error.message == f"the answer holds no choices[0].message.content{why}"
+
+
 def test_a_long_answer_is_taken_whole(tmp_path: Path, http: Outbound) -> None:
     with Receiver(tmp_path / "ledger", {PATH: [said("é" * 150_000)]}) as receiver:
         assert len(asked(http, receiver)["text"]) == 150_000

@@ -63,6 +63,23 @@ def test_labels_that_change_nothing_are_told_of_by_nothing(
     assert stage.state().get("labels") == (before if after is None else after)
 
 
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        (action("SNOOZE", until="2020-01-01T10:00:00Z"), "SNOOZE_IN_THE_PAST"),
+        (action("SNOOZE", until="{{ then }}"), "SNOOZE_IN_THE_PAST"),
+        (action("ASSIGN", assignee_id="{{ conversation.nobody }}"), "CONFIG_INVALID"),
+        (action("CREATE_NOTIFICATION", title=" {{ nothing }}"), "CONFIG_INVALID"),
+    ],
+)
+def test_what_nobody_can_have_meant_changes_nothing(stage: Stage, written: dict[str, Any], code: str) -> None:
+    stage.knows(status="open", assigneeId="a1")
+    row = stage.acts(written, on={**CONVERSATION, "then": "2020-01-01T00:00:00Z"})
+    assert stage.failure(row) == code
+    assert stage.state() == {"status": "open", "assigneeId": "a1"}
+    assert stage.told() == []
+
+
 def test_labels_of_two_runs_at_once_are_all_kept(stage: Stage) -> None:
     stage.knows(labels=["x"])
     makers = [stage.room.automation(action("ADD_LABEL", labels=[name])) for name in ("a", "b", "c")]

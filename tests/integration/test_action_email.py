@@ -305,3 +305,20 @@ def test_a_run_sends_its_mail_and_tries_again_what_passes(open_here: OpenRoom, e
     assert plain.get_content().strip() == "A & <i>B</i>"
     assert (late.status, late.retry_count, tree(late.error)["code"]) == ("PENDING", 1, "MAIL_TEMPORARY")
     assert stage.failure(bad) == "CONFIG_INVALID"
+
+
+def test_recipients_that_were_not_taken_are_warned_of(open_here: OpenRoom, engines: list[Engine]) -> None:
+    replies = {"late@example.test": "451 later", "none@example.test": "550 no such user"}
+    with opened_office(replies) as (office, port):
+        room = open_here(smtp_host="127.0.0.1", smtp_port=port, smtp_tls="none", smtp_from=SENDER)
+        stage = Stage(room, start(room, engines))
+        row = stage.acts(action("SEND_EMAIL", to=["ada@example.test", *replies], subject="s", body="b"))
+    assert (row.status, len(office.mails)) == ("SUCCEEDED", 1)
+    lines = room.all("SELECT message, data FROM automation_logs WHERE level = 'warning' ORDER BY id")
+    assert [(line.message, tree(line.data)) for line in lines] == [
+        (
+            f"action 1/1 SEND_EMAIL the mail server {did} a recipient; it is not tried again",
+            {"recipient": address, "said": replies[address]},
+        )
+        for did, address in (("put off", "late@example.test"), ("refused", "none@example.test"))
+    ]

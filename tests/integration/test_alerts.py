@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from shared.db.alert_groups import list_groups
+from shared.db.alerts import AUTOMATIONS_KEPT, Alert, fold_alerts, insert_alerts
 from shared.errors import NotFound, RetryableError
 from shared.model.roles import Role
 from shared.process import StopFlag
@@ -20,6 +22,7 @@ from tests.alerts import Desk, add_people, opened_desk
 from tests.people import CALLER, audit_actions
 from tests.receiver import Receiver
 from tests.waiting import poll
+from timers.alert_choices import title_of
 
 OLGA = "olga@example.test"
 ADAM = "adam@example.test"
@@ -153,6 +156,36 @@ def test_a_person_of_two_workspaces_is_told_twenty_times_an_hour_in_all(desk: De
     assert len(desk.office.to(OLGA)) == 20
     desk.wait(1)
     assert len(desk.office.to(OLGA)) == 21
+
+
+def test_a_trouble_of_several_automations_is_told_as_theirs(desk: Desk) -> None:
+    for number in range(1, 8):
+        desk.die(number, automation=f"Flood {number}")
+        with desk.backends.database.begin() as conn:
+            fold_alerts(conn, now=desk.clock.now(), most=100)
+    desk.wait(0)
+    assert len(desk.office.to(OLGA)) == 1
+    text = body(desk).replace("\r\n", "\n")
+    assert "7 automations dead-lettered alike\n28 dead letters so far." in text
+    named = ", ".join(f"Flood {number} ({number})" for number in range(7, 2, -1))
+    assert f"Automations: {named}, and 2 others (3)" in text
+    assert text.count("knockon dead replay --automation ") == 5
+    assert "knockon dead replay --all --workspace w1" in text
+
+
+def test_the_automations_of_a_trouble_are_counted_up_to_a_bound(desk: Desk) -> None:
+    with desk.backends.database.begin() as conn:
+        for number in (*range(AUTOMATIONS_KEPT + 3), 0):
+            alert = Alert("w1", "f", f"a{number}", "r", "t", "b", "C", "host")
+            insert_alerts(conn, [alert], now=desk.clock.now())
+    for most in (60, 100):
+        with desk.backends.database.begin() as conn:
+            fold_alerts(conn, now=desk.clock.now(), most=most)
+    with desk.backends.database.read() as conn:
+        (row,) = list_groups(conn, "w1", most=1)
+    assert (row.group.count, len(row.automations)) == (AUTOMATIONS_KEPT + 4, AUTOMATIONS_KEPT)
+    assert row.automations["a0"] == 2
+    assert title_of(row) == "100 or more automations dead-lettered alike"
 
 
 def test_two_tellers_at_once_send_each_message_once(desk: Desk) -> None:

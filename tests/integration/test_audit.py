@@ -13,6 +13,7 @@ import shared.services
 from shared.db.audit_reads import AuditQuery, AuditRow, list_audit
 from shared.db.tables_people import ALERT_GROUPS
 from shared.dead_stream import Burial, bury
+from shared.model.audit_kinds import AuditKind
 from shared.model.flag_states import FlagState
 from shared.model.roles import Role
 from shared.sealing import Seal
@@ -259,3 +260,8 @@ def test_the_audit_is_read_by_thing_and_by_time_newest_first(opened: Backends) -
     assert read(resource_type="flag", since=NOW + timedelta(hours=1)) == ["c", "b"]
     assert len(read(most=2)) == 2
     assert "z" not in read()
+
+
+def test_the_page_lists_every_kind_of_thing() -> None:
+    rows = page("security.md").table("Audit")
+    assert [name for row in rows for name in names(row[0])] == list(AuditKind)

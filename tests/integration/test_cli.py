@@ -200,12 +200,30 @@ def test_the_doctor_and_the_others_name_a_server_that_is_away(knockon: Knockon) 
     shown = knockon("doctor", code=1, REDIS_URL=nowhere).stdout
     assert "correct REDIS_URL" in shown
     assert "hidden" not in shown
-    assert "error: Redis" in knockon("automations", "pause", "welcome", code=1, REDIS_URL=nowhere).stderr
+    knockon("init", "w1")
+    knockon("apply", "-f", "automations.yaml")
+    assert "error: Redis" in knockon("automations", "activate", "second", code=1, REDIS_URL=nowhere).stderr
     away = "postgresql://me:hidden@127.0.0.1:1/x"
     assert "correct DATABASE_URL" in knockon("doctor", code=1, DATABASE_URL=away).stdout
     said = knockon("runs", "list", code=1, DATABASE_URL=away).stderr
     assert "the database cannot be used" in said
     assert "hidden" not in said
+
+
+@pytest.mark.parametrize("url", ["", "redis://127.0.0.1:1/0"])
+def test_what_runs_can_be_paused_and_pruned_without_redis(
+    knockon: Knockon, backends: Backends, url: str
+) -> None:
+    knockon("apply", "-f", "automations.yaml")
+    assert "welcome is PAUSED" in knockon("automations", "pause", "welcome", REDIS_URL=url).stdout
+    said = knockon("automations", "activate", "welcome", code=1, REDIS_URL=url).stderr
+    assert ("knockon up" if not url else "error: Redis") in said
+    only = AUTOMATIONS[: AUTOMATIONS.index("- key: second")].replace("name: Welcome", "name: Other")
+    assert "2 of 2 changed" in knockon("apply", "-f", "-", "--prune", stdin=only, REDIS_URL=url).stdout
+    new = only.replace("key: welcome", "key: third")
+    assert "Redis" in knockon("apply", "-f", "-", "--prune", stdin=new, code=1, REDIS_URL=url).stderr
+    (left,) = document(knockon("automations", "list", "-o", "json"))
+    assert (left["key"], left["name"], left["status"]) == ("welcome", "Other", "PAUSED")
 
 
 def test_without_servers_a_command_says_how_to_start_them(knockon: Knockon) -> None:

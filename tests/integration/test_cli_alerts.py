@@ -117,4 +117,22 @@ def test_a_lost_key_hides_the_host_and_nothing_else(knockon: Knockon, desk: Desk
     knockon("channels", "add", "ops", "https://chat.example/in")
     (tmp_path / "secrets.key").unlink()
     (listed,) = document(knockon("channels", "list", "-o", "json"))
-    assert (listed["name"], listed["host"]) == ("ops", None)
+    assert (listed["name"], listed["state"], listed["host"]) == ("ops", "unreadable", None)
+
+
+def test_a_channel_is_not_added_under_a_second_key(knockon: Knockon, tmp_path: Path) -> None:
+    knockon("channels", "add", "ops", "https://chat.example/in")
+    (tmp_path / "secrets.key").unlink()
+    said = knockon("channels", "add", "two", "https://chat.example/in", code=1).stderr
+    assert "channels ops (w1)" in said
+    assert not (tmp_path / "secrets.key").exists()
+    knockon("channels", "remove", "ops")
+    knockon("channels", "add", "two", "https://chat.example/in")
+    (listed,) = document(knockon("channels", "list", "-o", "json"))
+    assert (listed["name"], listed["state"], listed["host"]) == ("two", "ok", "chat.example")
+
+
+@pytest.mark.parametrize("to", ["junk", "a@b.example, c@d.example", ""])
+def test_what_is_no_address_is_told_of_at_its_option(knockon: Knockon, to: str) -> None:
+    told = knockon("test", "--to", to, code=2).output
+    assert ("--to" in told, "address" in told) == (True, True)

@@ -31,13 +31,14 @@ def document(knockon: Knockon, *arguments: str) -> Any:
 
 
 def test_flags_are_set_and_listed(knockon: Knockon) -> None:
-    assert knockon("flags", "set", "idle-steps", "on") == "idle-steps is on (was never set)\n"
-    assert knockon("flags", "set", "idle-steps", "on") == "idle-steps is on already\n"
-    assert knockon("flags", "set", "idle-steps", "off") == "idle-steps is off (was on)\n"
+    note = "nothing reads a flag of this name, so it changes nothing\n"
+    assert knockon("flags", "set", "idle-steps", "on") == f"idle-steps is on (was never set)\n{note}"
+    assert knockon("flags", "set", "idle-steps", "on") == f"idle-steps is on already\n{note}"
+    assert knockon("flags", "set", "idle-steps", "off") == f"idle-steps is off (was on)\n{note}"
     assert [(flag["name"], flag["state"]) for flag in document(knockon, "flags", "list")] == [
         ("idle-steps", "off")
     ]
-    assert "idle-steps" in knockon("flags", "list")
+    assert "nothing reads" in knockon("flags", "list")
     knockon("flags", "set", "idle-steps", "maybe", code=2)
     assert "name" in knockon("flags", "set", "Idle", "on", code=1)
 
@@ -66,6 +67,8 @@ def test_the_audit_is_listed_by_thing_and_time(knockon: Knockon) -> None:
     knockon("members", "add", "anna@example.org", "--role", "owner")
     everything = document(knockon, "audit", "list")
     assert [entry["action"] for entry in everything] == ["member.added", "flag.set", "flag.set"]
+    told = knockon("audit", "list", "--resource", "flags", code=2)
+    assert ("--resource" in told, "automation_run" in told) == (True, True)
     (entry,) = document(knockon, "audit", "list", "--resource", "flag:a")
     assert (entry["resource_id"], entry["detail"]) == ("a", {"before": None, "after": {"state": "on"}})
     assert len(document(knockon, "audit", "list", "--since", "1h", "--resource", "flag")) == 2

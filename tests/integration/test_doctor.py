@@ -15,7 +15,7 @@ import pytest
 from knockon.doctor import examine
 from knockon.embedded import start_redis
 from knockon.findings import Finding, Level
-from knockon.keeping import only_one
+from knockon.keeping import LOCK_FILE, only_one
 from matcher.service import build_loop
 from matcher.stream import Stream
 from shared.beats import SILENT_AFTER, Pulse
@@ -152,9 +152,23 @@ def test_a_matcher_is_known_until_it_ends(backends: Backends, redis_url: str, da
 
 def test_that_nothing_runs_under_an_up_is_a_failure(settings: Settings) -> None:
     with only_one(settings.data_dir):
+        lock = settings.data_dir / LOCK_FILE
+        os.utime(lock, (lock.stat().st_mtime - 31,) * 2)
         found = findings(settings)
     assert {found[part].level for part in PARTS} == {Level.FAIL}
     assert found["matcher"].fix == "see what knockon up prints"
+
+
+def test_an_up_has_the_time_to_start_what_it_keeps(settings: Settings) -> None:
+    settings.data_dir.mkdir(mode=0o700, exist_ok=True)
+    lock = settings.data_dir / LOCK_FILE
+    lock.touch()
+    os.utime(lock, (0, 0))
+    with only_one(settings.data_dir):
+        found = findings(settings)
+    assert {found[part].level for part in PARTS} == {Level.WARN}
+    assert found["matcher"].text.startswith("still starting: knockon up has run for ")
+    assert findings(settings)["matcher"].fix.startswith("knockon up")
 
 
 def test_a_redis_that_takes_no_writes_is_named(settings: Settings) -> None:

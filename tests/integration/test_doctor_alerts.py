@@ -4,10 +4,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import SecretStr
 
 from knockon.doctor_alerts import examine_alerts
 from knockon.findings import Level
+from shared.seal_keys import write_seal_key
+from shared.sealing import Seal
+from shared.services.alerts import NewChannel, add_channel
 from tests.alerts import NOBODYS_PORT, Desk, opened_desk
+from tests.people import CALLER
 
 
 @pytest.fixture
@@ -45,6 +50,20 @@ def test_alerts_that_nobody_takes_care_of_are_told_at_each_stage(desk: Desk) -> 
     desk.post.is_cut = False
     desk.wait(2)
     assert found(desk)["alerts"][0] is Level.OK
+
+
+def test_channels_that_no_key_opens_are_named(desk: Desk) -> None:
+    lost = Seal([b"o" * 32])
+    wanted = NewChannel("ops", "https://chat.example/in", None)
+    add_channel(desk.backends.database, desk.clock, lost, CALLER, wanted)
+    level, text = found(desk)["alert channels"]
+    assert level is Level.FAIL
+    assert text.startswith("ops (w1) cannot be decrypted with SECRETS_KEY or ")
+    other = SecretStr(write_seal_key(b"n" * 32))
+    level, text = found(desk, secrets_key=other)["alert channels"]
+    assert (level, "the key of SECRETS_KEY" in text) == (Level.FAIL, True)
+    right = SecretStr(write_seal_key(b"o" * 32))
+    assert found(desk, secrets_key=right)["alert channels"][0] is Level.OK
 
 
 def test_broken_channels_are_named(desk: Desk) -> None:

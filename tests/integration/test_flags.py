@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from shared.db.audit_reads import AuditQuery, list_audit
-from shared.db.flags import is_flag_on, list_flags
+from shared.db.flags import Flag, is_flag_on, list_flags
 from shared.errors import ConfigError, NotFound
 from shared.model.flag_states import FlagState
 from shared.services.backends import Backends, Caller
-from shared.services.flags import set_flag
-from tests.people import CALLER, opened_backends
+from shared.services.flags import ListedFlag, listed_flags, set_flag
+from tests.people import CALLER, NOW, opened_backends
 
 
 @pytest.fixture
@@ -57,3 +57,12 @@ def test_a_name_that_no_flag_has_is_refused(opened: Backends, name: str) -> None
 def test_a_workspace_must_be_there(opened: Backends) -> None:
     with pytest.raises(NotFound):
         put(opened, "a", FlagState.ON, Caller("nowhere", "USER cli:anna"))
+
+
+def test_flags_that_something_reads_are_listed_beside_those_that_were_set() -> None:
+    flags = [Flag("b", FlagState.ON, NOW), Flag("odd", FlagState.OFF, NOW)]
+    assert listed_flags(flags, {"a": "alphas", "b": "betas"}) == [
+        ListedFlag("a", None, "alphas", None),
+        ListedFlag("b", FlagState.ON, "betas", NOW),
+        ListedFlag("odd", FlagState.OFF, None, NOW),
+    ]

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from shared.db.api_keys import list_api_keys, revoke_api_key
+from shared.db.inbox import InboxQuery, list_notices
 from shared.db.people import (
     ADMIN_ROLES,
     ApiKeyRow,
@@ -15,7 +16,6 @@ from shared.db.people import (
     insert_member,
     insert_notices,
     insert_workspace,
-    list_notices,
     workspace_name,
 )
 from shared.model.roles import Role
@@ -76,8 +76,8 @@ def test_notices_are_read_newest_first_and_by_workspace(room: Room) -> None:
         for workspace_id, title in (("w1", "first"), ("w2", "other"), ("w1", "second"), ("w1", "third")):
             notice = Notice(workspace_id, ("owner",), title, "", "automation_run", "r1")
             insert_notices(conn, [notice], now=NOW)
-        assert [item.title for item in list_notices(conn, "w1", most=2)] == ["third", "second"]
-        assert [item.created_at for item in list_notices(conn, "w2", most=9)] == [NOW]
+        assert [item.title for item in list_notices(conn, InboxQuery("w1", 2))] == ["third", "second"]
+        assert [item.created_at for item in list_notices(conn, InboxQuery("w2", 9))] == [NOW]
 
 
 def test_a_key_is_stored_by_its_hash_and_once(room: Room) -> None:

@@ -26,7 +26,7 @@ from tests.plugin_wheels import install_example, lay
 from tests.rooms import OpenRoom, start
 
 ODD = """
-from knockon.plugins import ActionConfig, ActionResult, Plugin
+from knockon.plugins import ActionConfig, ActionResult, Plugin, Warned
 from pydantic import field_validator
 
 class Odd(ActionConfig):
@@ -46,6 +46,8 @@ def run(config, context):
         case 3: return {"text": "x"}
         case 4: return ActionResult({"text": "x"}, ("no effect",))
         case 5: return ActionResult(["x"])
+        case 6: return ActionResult({"n": 6}, warnings=("no warning",))
+        case 7: return ActionResult({"n": 7}, warnings=(Warned("odd number", {"n": 7}),))
     return ActionResult({"n": config.n, "id": context.idempotency_id})
 
 GOOD = Plugin(Odd, run)
@@ -229,7 +231,8 @@ def test_what_a_plugin_does_wrong_ends_its_run_alone(
     context = Trip(http).context()
     execute = executor_for("ODD")
     assert execute(model.model_validate({"n": 0}), context).output == {"n": 0, "id": "0190-run:1"}
-    for number in (2, 3, 4, 5):
+    assert execute(model.model_validate({"n": 7}), context).warnings[0].what == "odd number"
+    for number in (2, 3, 4, 5, 6):
         with pytest.raises(FatalError, match="PLUGIN_BROKEN"):
             execute(model.model_validate({"n": number}), context)
     with pytest.raises(RuntimeError):

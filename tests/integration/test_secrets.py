@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from knockon.cli.app import make_app
 from shared.db.secrets import list_secrets
-from shared.errors import ConfigError, FatalError, NotFound
+from shared.errors import ConfigError, Conflict, FatalError, NotFound
 from shared.seal_keys import write_seal_key
 from shared.sealing import Seal
 from shared.services.backends import Backends, Caller
+from shared.services.sealed import seal_to_write
 from shared.services.secrets import SecretStore, drop_secret, open_secrets, set_secret
 from shared.settings import Settings
 from tests.people import CALLER, NOW, opened_backends
@@ -113,6 +114,33 @@ def test_what_is_not_there_is_told(opened: Backends) -> None:
     with pytest.raises(NotFound, match="no secret 'k1'"):
         drop_secret(opened.database, opened.clock, CALLER, "k1")
     assert audited(opened) == []
+
+
+def test_nothing_is_sealed_beside_what_the_present_key_does_not_open(
+    opened: Backends, tmp_path: Path
+) -> None:
+    set_secret(store(opened), CALLER, "k1", VALUE)
+    for key in (None, b"o" * 32):
+        with pytest.raises(Conflict, match=r"secrets k1 \(w1\)"):
+            seal_to_write(opened.database, settings(tmp_path, key))
+    assert not (tmp_path / "secrets.key").exists()
+    both = f"{write_seal_key(b'o' * 32)} {write_seal_key(KEY)}"
+    own = Settings(_env_file=None, data_dir=tmp_path, secrets_key=both)
+    seal_to_write(opened.database, own)
+    drop_secret(opened.database, opened.clock, CALLER, "k1")
+    sealed = seal_to_write(opened.database, settings(tmp_path, None)).close("a")
+    assert seal_to_write(opened.database, settings(tmp_path, None)).open(sealed) == "a"
+
+
+def test_the_command_refuses_a_second_key_and_says_what_helps(
+    opened: Backends, database_url: str, tmp_path: Path
+) -> None:
+    set_secret(store(opened), CALLER, "k1", VALUE)
+    servers = {"DATABASE_URL": database_url, "KNOCKON_WORKSPACE": "w1", "KNOCKON_DATA_DIR": str(tmp_path)}
+    result = CliRunner().invoke(make_app(), ["secrets", "set", "k2"], env=servers, input=VALUE)
+    assert result.exit_code == 1
+    assert "knockon secrets delete NAME" in result.output
+    assert not (tmp_path / "secrets.key").exists()
 
 
 def test_the_command_takes_a_value_from_stdin_and_never_gives_it_back(

@@ -10,7 +10,8 @@ from shared.model.automation import Definition
 from shared.model.moves import RunStatus
 from shared.model.runs import QueueKind
 from shared.model.statuses import AutomationStatus
-from shared.redis_port import open_redis
+from shared.queue import HandleQueue
+from shared.redis_port import no_redis, open_redis
 from shared.services.automations import activate, apply_changes, delete, pause, preview_changes
 from shared.services.backends import Backends
 from shared.services.definitions import ChangeKind, Leftovers
@@ -137,6 +138,31 @@ def test_nothing_is_activated_while_redis_is_away(backends: Backends) -> None:
     with pytest.raises(Unavailable):
         activate(gone, CALLER, "welcome")
     assert status_of(backends) is AutomationStatus.DRAFT
+
+
+def test_pausing_and_deleting_need_no_redis(backends: Backends) -> None:
+    apply(backends, *(definition(key) for key in ("a", "b", "c", "d")))
+    nowhere = no_redis("none runs")
+    gone = replace(backends, redis=nowhere, queue=HandleQueue(nowhere, backends.keys))
+    run_id = start_by_hand(backends, CALLER, "c", {})
+    assert pause(gone, CALLER, "a").changed
+    kinds = apply(gone, definition("b", status="PAUSED"), definition("d"), leftovers=Leftovers.DELETE)
+    assert sorted(kinds) == ["deleted", "deleted", "unchanged", "updated"]
+    assert run_row(backends, run_id).status is RunStatus.CANCELLED
+    assert [status_of(backends, key) for key in ("b", "d")] == ["PAUSED", "ACTIVE"]
+    apply(gone, definition("e", status="DRAFT"))
+    delete(gone, CALLER, "d")
+    with backends.database.read() as conn:
+        assert sorted(row.key for row in list_automations(conn, "w1")) == ["b", "e"]
+
+
+def test_nothing_of_what_is_applied_is_done_if_a_part_of_it_needs_redis(backends: Backends) -> None:
+    apply(backends, definition("a"), definition("b", status="PAUSED"))
+    gone = replace(backends, redis=no_redis("none runs"))
+    for wanted in (definition("a", name="Another"), definition("b", status="ACTIVE"), definition("c")):
+        with pytest.raises(Unavailable, match="none runs"):
+            apply(gone, wanted, leftovers=Leftovers.DELETE)
+    assert [status_of(backends, key) for key in ("a", "b")] == ["ACTIVE", "PAUSED"]
 
 
 def test_activating_wakes_the_runs_that_wait(backends: Backends) -> None:

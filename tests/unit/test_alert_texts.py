@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import FatalError
-from shared.model.alert_message import AlertMessage, AlertPart
+from shared.model.alert_message import AlertMessage, AlertPart, AlertShare
 from shared.rules.alerting import GroupState
 from timers.alert_sending import wait_after
 from timers.alert_texts import html_text, one_line, plain_text, subject_of
@@ -67,6 +67,35 @@ def test_the_text_says_what_to_do() -> None:
         "  knockon alerts mute 0123456789abcdef --for 24h --workspace w1",
     ):
         assert line in text.splitlines()
+
+
+def shared(automations: int) -> AlertMessage:
+    shares = tuple(
+        AlertShare(automation_id=f"a{at}", automation=f"Flood {at}", count=6 - at)
+        for at in range(1, min(automations, 5) + 1)
+    )
+    return message({"automations": automations, "shares": shares, "host": "x.example"}, about=None)
+
+
+@pytest.mark.parametrize(
+    ("automations", "named", "replays"),
+    [
+        (2, "Automations: Flood 1 (5), Flood 2 (4)", 2),
+        (
+            7,
+            "Automations: Flood 1 (5), Flood 2 (4), Flood 3 (3), Flood 4 (2), Flood 5 (1), and 2 others (22)",
+            5,
+        ),
+    ],
+)
+def test_all_automations_of_a_trouble_are_told_of(automations: int, named: str, replays: int) -> None:
+    told = shared(automations)
+    lines = plain_text(told).splitlines()
+    assert named in lines
+    commands = [f"knockon dead replay --automation a{at} --workspace w1" for at in range(1, replays + 1)]
+    commands += ["knockon dead replay --all --workspace w1"] if automations > replays else []
+    assert [line.strip() for line in lines if "dead replay" in line] == commands
+    assert [f"<code>{command}</code>" in html_text(told) for command in commands] == [True] * len(commands)
 
 
 def test_what_is_not_shown_is_counted() -> None:

@@ -1,5 +1,7 @@
 """Automations in YAML files: what a file may look like, how its values read, and where its faults are."""
 
+import json
+
 import pytest
 
 from shared.errors import DefinitionError
@@ -141,3 +143,23 @@ def test_what_was_masked_for_showing_is_not_taken_for_the_value(old: str, new: s
 
 def test_stars_inside_a_text_are_taken() -> None:
     assert load_yaml(ONE.replace("title: x", "title: '*** News ***'"))
+
+
+def test_a_character_that_json_wrote_as_two_escapes_is_one() -> None:
+    """`json.dumps` writes what lies beyond the first plane as the two halves of a surrogate pair."""
+    written = {
+        "key": "k",
+        "name": "Party \U0001f389\U0001f600 \u00e9",
+        "trigger": {"type": "MANUAL"},
+        "actions": [{"type": "EMIT_EVENT", "config": {"event_type": "a.b", "payload": {"\U0001f600": 1}}}],
+    }
+    text = json.dumps(written)
+    assert r"\ud83d\ude00" in text
+    [definition] = load_yaml(text)
+    assert definition_to_json(definition) == written
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", r"\ude00\ud83d", r"\ud83d \ude00"])
+def test_half_of_a_pair_is_still_refused(half: str) -> None:
+    text = EXAMPLE.replace("Label conversations stuck in Pending", f'"x {half}"')
+    assert "half of a surrogate pair" in " ".join(yaml_faults(text).values())

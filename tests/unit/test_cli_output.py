@@ -72,6 +72,7 @@ def test_instants_and_spans_are_short() -> None:
     assert show_instant(None) == ""
     assert show_span(NOON, NOON + timedelta(seconds=2)) == "2,000 ms"
     assert show_span(NOON, None) == ""
+    assert show_span(NOON, NOON - timedelta(days=10)) == ""
 
 
 def test_lines_and_tabs_are_shown_as_they_are() -> None:

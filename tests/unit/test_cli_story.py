@@ -9,7 +9,7 @@ import pytest
 from knockon.demo_story import EXPECTED, is_over, judge
 from knockon.event_lines import read_event
 from knockon.examples import AUTOMATIONS, EVENTS
-from shared.db.people import InboxItem
+from shared.db.inbox import InboxItem
 from shared.db.reads import RunSummary
 from shared.errors import BadEvent
 from shared.ids import new_id
@@ -52,7 +52,8 @@ def as_expected() -> Iterator[RunSummary]:
 
 def notices(runs: list[RunSummary]) -> list[InboxItem]:
     (dead,) = [each for each in runs if each.status is RunStatus.DEAD_LETTER]
-    return [InboxItem(new_id(), f'Automation "{dead.automation_name}" dead-lettered', "", dead.id, NOW)]
+    title = f'Automation "{dead.automation_name}" dead-lettered'
+    return [InboxItem(new_id(), "a@h.test", title, "", "automation_run", dead.id, NOW, None)]
 
 
 def test_the_story_holds_when_everything_ended_as_it_must() -> None:

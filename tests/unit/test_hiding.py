@@ -1,6 +1,7 @@
 """What is hidden: a value in every spelling in which it may come back, and nothing else."""
 
 import base64
+import html
 import json
 from urllib.parse import quote, quote_plus
 
@@ -32,6 +33,50 @@ HIDER = Hider([VALUE])
 )
 def test_each_spelling_is_replaced(spelled: str) -> None:
     assert HIDER.text(f"before {spelled} after") == "before *** after"
+
+
+def quoted(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def as_php(text: str) -> str:
+    return quoted(text).replace("/", "\\/")
+
+
+def as_go(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1].replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+HARD = "P@ss\"w0<r'd\\x9/é&z"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        quoted(quoted(HARD)),
+        quoted(quoted(quoted(HARD))),
+        as_php(as_php(HARD)),
+        as_php(json.dumps(HARD, ensure_ascii=False)[1:-1]),
+        as_go(HARD),
+        as_go(as_go(HARD)),
+        quote(quote(HARD, safe=""), safe=""),
+        quote_plus(quoted(HARD)),
+        html.escape(quoted(HARD)),
+        quoted(html.escape(HARD)),
+        html.escape(HARD).replace("&#x27;", "&#39;"),
+        base64.b64encode(quoted(HARD).encode()).decode().rstrip("="),
+    ],
+)
+def test_what_was_escaped_twice_is_replaced(spelled: str) -> None:
+    assert Hider([HARD]).text(f"before {spelled} after") == "before *** after"
+
+
+def test_a_body_that_comes_back_as_a_string_shows_no_line_of_a_value() -> None:
+    value = 'first "line" of it\nsecond "line" of it'
+    sent = json.dumps({"key": value})
+    hider = Hider([value])
+    assert hider.text(json.dumps({"body": sent})) == json.dumps({"body": '{"key": "***"}'})
+    assert hider.text(quoted(quoted('the "line": second "line" of it'))) == quoted(quoted('the "line": ***'))
 
 
 @pytest.mark.parametrize("before", ["", "u", "us", "user"])
@@ -69,6 +114,12 @@ def test_each_line_of_a_long_value_is_hidden() -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n"
     assert Hider([key]).text("said: MIIEvQIBADAN") == "said: ***"
     assert Hider([key]).text(json.dumps({"k": key})) == '{"k": "***"}'
+
+
+def test_a_short_line_of_a_long_value_is_hidden_with_the_others_only() -> None:
+    hider = Hider(["pin 12\nand a longer line"])
+    assert hider.text("pin 12, and a longer line") == "pin 12, ***"
+    assert hider.text("say pin 12\nand a longer line") == "say ***"
 
 
 def test_the_path_of_a_secret_url_is_hidden_too() -> None:

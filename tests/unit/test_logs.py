@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import structlog
 
+from shared.log_choices import LogFormat, LogLevel
 from shared.logs import configure_logs, get_logger
-from shared.settings import LogFormat, LogLevel, Settings
+from shared.settings import Settings
 
 
 class Terminal(io.StringIO):

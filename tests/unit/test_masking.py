@@ -115,6 +115,38 @@ def test_a_definition_shows_no_header_value_and_no_query_value() -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer {{ secrets.API_TOKEN }}",
+        "basic {{ secrets.LOGIN | base64_encode }}",
+        "Token token={{ secrets.API_TOKEN }}",
+        "ApiKey {{ secrets.A }}{{ secrets.B }}",
+    ],
+)
+def test_a_scheme_before_templates_hides_nothing_and_is_applied_again(value: str) -> None:
+    config = {"url": "https://h.test", "headers": {"Authorization": value}, "body": {"token": value}}
+    shown = mask_definition(config)
+    assert shown == config
+    assert not is_masked(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer {{ secrets.A }}x",
+        "Bearer x{{ secrets.A }}",
+        "hunter2 {{ secrets.A }}",
+        "Bearer {{ 'SEC' }}",
+        "Bearer hunter2",
+        "Bearer",
+        "Bearer token=",
+    ],
+)
+def test_what_is_more_than_a_scheme_is_masked(value: str) -> None:
+    assert mask_definition({"headers": {"Authorization": value}}) == {"headers": {"Authorization": "***"}}
+
+
+@pytest.mark.parametrize(
     "shown",
     [
         *("***", " *** ", "https://***@h.test", "https://u:***@h.test/x", "https://h.test/?a=***"),

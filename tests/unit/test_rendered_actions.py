@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.errors import FatalError
-from shared.model.actions import SendWebhook
+from shared.model.actions import ActionConfig, Assign, SendWebhook
 from shared.rules.rendering import CONFIG_INVALID, render_config
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -68,6 +68,25 @@ def test_a_secret_that_signs_nothing_is_refused_without_being_shown(value: str |
         rendered({"secrets": {"hook": value}}, secret="{{ secrets.hook }}")
     assert caught.value.code == CONFIG_INVALID
     assert not value or value not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        (Assign(assignee_id="{{ nope }}"), "assignee_id"),
+        (Assign(assignee_id=None, team_id="{{ conversation.team }}"), "team_id"),
+        (SendWebhook(url="https://h.test", content_type="text/plain", body="{{ nope }}"), "body"),
+    ],
+)
+def test_a_null_that_means_something_comes_from_no_template(config: ActionConfig, key: str) -> None:
+    with pytest.raises(FatalError, match=f"{key}: its template gave nothing") as caught:
+        render_config(config, {"conversation": {"team": None}})
+    assert caught.value.code == CONFIG_INVALID
+
+
+def test_a_null_that_is_written_stays_one() -> None:
+    config = Assign(assignee_id=None, team_id="{{ team }}")
+    assert render_config(config, {"team": "t1"}).config == Assign(assignee_id=None, team_id="t1")
 
 
 def test_a_secret_that_is_there_is_used() -> None:

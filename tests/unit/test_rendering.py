@@ -27,6 +27,7 @@ class Call(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     template_free: ClassVar[frozenset[str]] = frozenset({"method"})
+    null_written: ClassVar[frozenset[str]] = frozenset()
     json_text: ClassVar[frozenset[str]] = frozenset({"body"})
     html_text: ClassVar[frozenset[str]] = frozenset({"page"})
 

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from shared.errors import DefinitionError
+from shared.hiding import Hider
 from shared.model.automation import parse_definition
-from shared.rules.secret_names import check_secrets, secret_names
+from shared.rules.secret_names import ENCODING, TRIMMING, check_secrets, secret_names
+from shared.rules.templates import render_text
 
 HOOK = "https://example.test/"
 
@@ -47,6 +49,58 @@ def test_names_are_found_wherever_a_template_may_need_them() -> None:
 )
 def test_secrets_are_asked_for_by_a_written_name_only(text: str) -> None:
     assert check_secrets(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ secrets.k1 | upcase }}",
+        "{{ secrets.k1 | strip | slice: 0, 3 }}",
+        "{{ secrets.k1 | reverse }}",
+        "{{ secrets.k1 | split: '' | join: '-' }}",
+        "{{ secrets.k1 | default: 'x' }}",
+        "{{ secrets.k1 | base64_encode | base64_encode }}",
+        "{{ secrets.k1 | json | url_encode }}",
+        "{{ x | append: secrets.k1 | upcase }}",
+        "{{ 'x' | append: secrets.k1 }}",
+        "{{ secrets.k1 | strip: secrets.k2 }}",
+        "{{ payload[secrets.k1] }}",
+        "{% assign x = secrets.k1 %}{{ x | upcase }}",
+        "{% capture x %}{{ secrets.k1 }}{% endcapture %}{{ x | upcase }}",
+        "{% capture x %}{% if y %}{{ secrets.k1 }}{% endif %}{% endcapture %}{{ x }}",
+        "{% for x in secrets.k1 %}{{ x }}{% endfor %}",
+        "{% if secrets.k1 contains 'a' %}a{% endif %}",
+        "{% case secrets.k1 %}{% when 'a' %}a{% endcase %}",
+        "{% case x %}{% when secrets.k1 %}a{% endcase %}",
+        "{% for x in (1..secrets.k1) %}{{ x }}{% endfor %}",
+    ],
+)
+def test_nothing_is_made_of_a_secret_that_would_not_be_masked(text: str) -> None:
+    said = check_secrets(text)
+    assert said is not None
+    assert "secrets.k1" in said or "secrets.k2" in said
+    config = {"url": HOOK, "body": {"a": ["x", text]}}
+    ((where, _),) = refused([{"type": "SEND_WEBHOOK", "config": config}])
+    assert where == "actions[0].config.body.a[1]"
+
+
+@pytest.mark.parametrize(
+    "chain", [*sorted(ENCODING), *sorted(TRIMMING), "strip | json", "url_encode | rstrip"]
+)
+def test_what_may_be_made_of_a_secret_is_masked(chain: str) -> None:
+    value = "  p\"s'w<d>\\ é&ä/1\n"
+    text = f"{{% if true %}}{{{{ secrets.k1 | {chain} }}}}{{% endif %}}"
+    assert check_secrets(text) is None
+    made = render_text(text, {"secrets": {"k1": value}}).text
+    shown = Hider([value]).text(f"a{made}z")
+    assert shown.replace('"', "").split() in (
+        ["a***z"],
+        ["a", "***z"],
+        ["a***", "z"],
+        ["a***=z"],
+        ["a***==z"],
+    )
+    assert value.strip() not in shown
 
 
 def test_a_webhook_may_ask_in_each_of_its_texts() -> None:

@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from shared.errors import SettingsError
-from shared.settings import LogFormat, LogLevel, Settings, load_settings
+from shared.log_choices import LogFormat, LogLevel
+from shared.settings import Settings, load_settings
 
 SECRET = "whsec_" + "c2VjcmV0" * 5
 

@@ -23,6 +23,26 @@ def test_a_time_resolves_to_the_instant_that_others_computed(case: dict[str, str
     assert to_local(at, case["zone"]) == datetime.fromisoformat(case["local"])
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("europe/paris", "Europe/Paris"),
+        ("utc", "UTC"),
+        ("America/NewYork", "America/New_York"),
+        ("AMERICA/PORT-AU-PRINCE", "America/Port-au-Prince"),
+    ],
+)
+def test_a_zone_that_is_nearly_right_is_named(written: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean {meant}[?]$"):
+        check_zone(written)
+
+
+@pytest.mark.parametrize("written", ["", "Mars/Base", "x" * 10_000])
+def test_of_any_other_zone_nothing_is_guessed(written: str) -> None:
+    with pytest.raises(ValueError, match=r"use UTC or a name such as Europe/Paris$"):
+        check_zone(written)
+
+
 @pytest.mark.parametrize("case", VECTORS["zones"], ids=lambda case: repr(case["zone"])[:40])
 def test_a_zone_name_is_taken_or_refused(case: dict[str, Any]) -> None:
     if case["verdict"] == "accept":
