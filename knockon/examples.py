@@ -8,4 +8,4 @@ import shared.errors
 FOLDER: Final = Path(shared.errors.__file__).resolve().parents[1] / "examples"
 AUTOMATIONS: Final = FOLDER / "automations.yaml"
 EVENTS: Final = FOLDER / "events.jsonl"
-ENDPOINT: Final = "http://127.0.0.1:8421"  # what the demo replaces by the address of its own endpoint
+ENDPOINT: Final = "https://hooks.example"  # what the demo replaces by the address of its own endpoint
