@@ -144,9 +144,7 @@ class Which:
 
 
 async def read_time(
-    begin: Annotated[
-        Instant | None, Query(alias="from", description="At this instant or later.")
-    ] = None,
+    begin: Annotated[Instant | None, Query(alias="from", description="At this instant or later.")] = None,
     end: Annotated[Instant | None, Query(alias="to", description="Before this instant.")] = None,
 ) -> tuple[datetime | None, datetime | None]:
     """Read the stretch of time that is asked for."""
