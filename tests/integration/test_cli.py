@@ -184,7 +184,7 @@ def test_what_could_steer_a_terminal_is_not_printed(knockon: Knockon, backends: 
 def test_the_doctor_finds_what_is_wrong(knockon: Knockon, backends: Backends, redis_client: Redis) -> None:
     findings = {found["subject"]: found for found in document(knockon("doctor", "-o", "json"))}
     warned = {subject for subject, found in findings.items() if found["level"] != "ok"}
-    assert warned == {"matcher", "worker", "timers", "scheduler", "watchdog"}
+    assert warned == {"api", "matcher", "worker", "timers", "scheduler", "watchdog"}
     assert {"python", "settings", "data folder", "redis", "queue", "stream", "sql", "clock"} < findings.keys()
     redis_client.set("rq:suspended", 1)
     redis_client.xadd("factory:events", {"type": "order.placed"})
