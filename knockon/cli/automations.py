@@ -12,7 +12,7 @@ from knockon.cli.connections import (
     opened_database,
     opened_with_redis_or_without,
 )
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
@@ -26,14 +26,6 @@ from shared.time.clock import SystemClock, from_epoch_ms
 group = typer.Typer(help="What there is; on, off, by hand.", no_args_is_help=True)
 
 Reference = Annotated[str, typer.Argument(metavar="KEY", help="The automation's key or id.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)
