@@ -16,7 +16,6 @@ from shared.db.automations import (
 )
 from shared.db.endings import tell_of_ends
 from shared.db.engine import Database
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import (
     AUTOMATION_DELETED,
@@ -31,6 +30,7 @@ from shared.ids import new_id
 from shared.model.automation import Definition
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
+from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Backends, Caller, announce_automations
 from shared.services.cancelling import Stop, note_stops
 from shared.services.definitions import Change, ChangeKind, Leftovers, plan_changes
@@ -156,8 +156,7 @@ def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStat
             return row, False, []
         turned, woken = _write(conn, row, _with_status(row.definition, to), moment)
         action = "automation.activated" if to is AutomationStatus.ACTIVE else "automation.paused"
-        detail = {"before": {"status": row.status}, "after": {"status": to}}
-        _audit(conn, caller, (action, row.id), detail, moment.now)
+        write_deed(conn, caller, Deed(action, row.id, {"status": row.status}, {"status": to}), moment.now)
         return turned, True, woken
 
     row, changed, woken = backends.database.transact(work)
@@ -173,19 +172,13 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> A
             return Aftermath()
         case ChangeKind.CREATED:
             row = _create(conn, caller, change.after or {}, moment)
-            _audit(
-                conn,
-                caller,
-                ("automation.created", row.id),
-                {"before": None, "after": change.after},
-                moment.now,
-            )
+            write_deed(conn, caller, Deed("automation.created", row.id, None, change.after), moment.now)
             return Aftermath()
         case ChangeKind.UPDATED:
             row = lock_automation(conn, caller.workspace_id, change.key)
             _, woken = _write(conn, row, change.after or {}, moment)
-            detail = {"before": change.before, "after": change.after}
-            _audit(conn, caller, ("automation.updated", row.id), detail, moment.now)
+            deed = Deed("automation.updated", row.id, change.before, change.after)
+            write_deed(conn, caller, deed, moment.now)
             return Aftermath(woken=woken)
         case ChangeKind.DELETED:
             row = lock_automation(conn, caller.workspace_id, change.key)
@@ -246,18 +239,9 @@ def _remove(conn: Connection, caller: Caller, row: AutomationRow, now: datetime)
     note_stops(conn, caller, ended, (Stop.CANCELLED, AUTOMATION_DELETED), now)
     note_stops(conn, caller, [(run_id, row.id) for run_id in stopped], (Stop.ASKED, AUTOMATION_DELETED), now)
     counts = {"runs_cancelled": len(cancelled), "runs_stopped": len(stopped)}
-    detail = {"before": row.definition, "after": None, **counts}
-    _audit(conn, caller, ("automation.deleted", row.id), detail, now)
+    write_deed(conn, caller, Deed("automation.deleted", row.id, row.definition, None, counts), now)
     return tell_of_ends(conn, cancelled, now=now)
 
 
 def _with_status(definition: Mapping[str, Any], status: AutomationStatus) -> dict[str, Any]:
     return {**definition, "status": status.value}
-
-
-def _audit(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    action, automation_id = what
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
-    insert_audit(conn, [entry], now=now)
