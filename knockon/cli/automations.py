@@ -13,7 +13,7 @@ from knockon.cli.connections import (
     opened_with_redis_or_without,
 )
 from knockon.cli.dry_runs import run_dry
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
@@ -28,14 +28,6 @@ group = typer.Typer(help="What there is; on, off, by hand.", no_args_is_help=Tru
 group.command("dry-run")(run_dry)
 
 Reference = Annotated[str, typer.Argument(metavar="KEY", help="The automation's key or id.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)

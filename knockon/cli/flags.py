@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from knockon.cli.connections import caller, opened_database
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from shared.db.flags import list_flags
 from shared.model.flag_states import KNOWN_FLAGS, FlagState
@@ -16,14 +16,6 @@ from shared.time.clock import SystemClock
 NOBODY_READS: Final = "nothing reads"
 
 group = typer.Typer(help="What a workspace has turned on.", no_args_is_help=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from knockon.cli.connections import caller, opened_database
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from shared.db.api_keys import list_api_keys
 from shared.services.references import check_workspace
@@ -14,14 +14,6 @@ from shared.services.workspaces import Scope, create_key, revoke_key
 from shared.time.clock import SystemClock
 
 group = typer.Typer(help="Keys of the API.", no_args_is_help=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from knockon.cli.connections import caller, opened_database
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_table, show_instant
 from shared.db.members import list_members
 from shared.model.roles import Role
@@ -17,14 +17,6 @@ group = typer.Typer(help="Who belongs to a workspace.", no_args_is_help=True)
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The member's mail address.")]
 RoleOption = Annotated[Role, typer.Option("--role", help="What the member may do.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
@@ -18,6 +19,14 @@ Workspace = Annotated[
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="A table for people, JSON for programs.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which workspace, and how to print."""
+
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from knockon.cli.connections import caller, opened_database, read_settings
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Workspace, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from shared.db.secrets import list_secrets
 from shared.errors import ConfigError
@@ -21,14 +21,6 @@ group = typer.Typer(help="Secrets that actions use.", no_args_is_help=True)
 READ_MOST: Final = 4 * VALUE_CHARS_MAX
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The secret's name, as in {{ secrets.NAME }}.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which workspace, and how to print."""
-
-    workspace: Workspace = DEFAULT_WORKSPACE
-    output: Output = Form.TABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What people do about alerts: mute a group, add and remove the channels that tell of them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -12,11 +11,11 @@ from shared.db.alert_channels import MAIL_NAME, Channel, delete_channel, insert_
 from shared.db.alert_groups import GroupRow, lock_group, mute_group
 from shared.db.alert_sends import ChannelKind
 from shared.db.engine import Database
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.people import workspace_name
 from shared.errors import ConfigError, Conflict, NotFound
 from shared.ids import new_id
 from shared.sealing import Seal
+from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.signing import read_keys
 from shared.time.clock import Clock
@@ -53,8 +52,9 @@ def mute_alerts(
         if row is None:
             raise NotFound(f"there is no alert {reference!r} in workspace {caller.workspace_id!r}")
         mute_group(conn, row.group.id, until, now=now)
-        detail = {"before": row.group.muted_until, "after": until, "fingerprint": row.fingerprint}
-        _audit(conn, caller, ("alert_group.muted", row.group.id), detail, now)
+        more = {"fingerprint": row.fingerprint}
+        deed = Deed("alert_group.muted", row.group.id, row.group.muted_until, until, more)
+        write_deed(conn, caller, deed, now)
         return row
 
     return database.transact(work), until
@@ -84,13 +84,7 @@ def add_channel(database: Database, clock: Clock, seal: Seal, caller: Caller, wa
             raise NotFound(f"there is no workspace {caller.workspace_id!r}")
         if not insert_channel(conn, channel):
             raise Conflict(f"there is a channel {wanted.name!r} already; remove it first")
-        _audit(
-            conn,
-            caller,
-            ("alert_channel.added", channel.id),
-            {"before": None, "after": {"name": wanted.name}},
-            now,
-        )
+        write_deed(conn, caller, Deed("alert_channel.added", channel.id, None, {"name": wanted.name}), now)
 
     database.transact(work)
     return channel
@@ -104,13 +98,7 @@ def remove_channel(database: Database, clock: Clock, caller: Caller, name: str) 
         channel_id = delete_channel(conn, caller.workspace_id, name)
         if channel_id is None:
             raise NotFound(f"there is no channel {name!r} in workspace {caller.workspace_id!r}")
-        _audit(
-            conn,
-            caller,
-            ("alert_channel.removed", channel_id),
-            {"before": {"name": name}, "after": None},
-            now,
-        )
+        write_deed(conn, caller, Deed("alert_channel.removed", channel_id, {"name": name}, None), now)
 
     database.transact(work)
 
@@ -126,12 +114,3 @@ def _check(wanted: NewChannel) -> None:
             read_keys(wanted.secret)
         except ValueError as error:
             raise ConfigError(f"the secret: {error}") from None
-
-
-def _audit(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    action, resource_id = what
-    kind = action.partition(".")[0]
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, kind, resource_id, detail)
-    insert_audit(conn, [entry], now=now)

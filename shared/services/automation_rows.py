@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 
 from shared.db.automations import AutomationRow, delete_automation, insert_automation, update_automation
 from shared.db.endings import tell_of_ends
-from shared.db.history import AuditEntry, insert_audit
 from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import (
     AUTOMATION_DELETED,
@@ -23,6 +22,7 @@ from shared.errors import Unavailable
 from shared.ids import new_id
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
+from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.services.cancelling import Stop, note_stops
 from shared.services.references import no_workspace
@@ -112,20 +112,10 @@ def remove_row(conn: Connection, caller: Caller, row: AutomationRow, now: dateti
     note_stops(conn, caller, ended, (Stop.CANCELLED, AUTOMATION_DELETED), now)
     note_stops(conn, caller, [(run_id, row.id) for run_id in stopped], (Stop.ASKED, AUTOMATION_DELETED), now)
     counts = {"runs_cancelled": len(cancelled), "runs_stopped": len(stopped)}
-    detail = {"before": row.definition, "after": None, **counts}
-    audit_change(conn, caller, ("automation.deleted", row.id), detail, now)
+    write_deed(conn, caller, Deed("automation.deleted", row.id, row.definition, None, counts), now)
     return tell_of_ends(conn, cancelled, now=now)
 
 
 def with_status(definition: Mapping[str, Any], status: AutomationStatus) -> dict[str, Any]:
     """Give a definition with this status."""
     return {**definition, "status": status.value}
-
-
-def audit_change(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    """Write down who changed an automation, and how; `what` is the action and the automation's id."""
-    action, automation_id = what
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation", automation_id, detail)
-    insert_audit(conn, [entry], now=now)

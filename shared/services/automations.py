@@ -14,9 +14,9 @@ from shared.errors import Conflict, DefinitionError, Fault, Unavailable
 from shared.model.automation import Definition, definition_to_json, parse_authored
 from shared.model.statuses import AutomationStatus
 from shared.rules.values import is_same_json
+from shared.services.auditing import Deed, write_deed
 from shared.services.automation_rows import (
     Moment,
-    audit_change,
     create_row,
     must_lock,
     remove_row,
@@ -101,9 +101,7 @@ def create(backends: Backends, caller: Caller, definition: Definition) -> Automa
             raise Conflict(f"there is an automation {definition.key!r} already")
         after = {**definition_to_json(definition), "status": definition.status.value}
         row = create_row(conn, caller, after, moment)
-        audit_change(
-            conn, caller, ("automation.created", row.id), {"before": None, "after": after}, moment.now
-        )
+        write_deed(conn, caller, Deed("automation.created", row.id, None, after), moment.now)
         return row
 
     row = backends.database.transact(work)
@@ -126,8 +124,7 @@ def edit(backends: Backends, caller: Caller, reference: str, wanted: Edit) -> Au
         if is_same_json(row.definition, after):
             return row, [], False
         written, woken = write_row(conn, row, after, moment)
-        detail = {"before": row.definition, "after": after}
-        audit_change(conn, caller, ("automation.updated", row.id), detail, moment.now)
+        write_deed(conn, caller, Deed("automation.updated", row.id, row.definition, after), moment.now)
         return written, woken, True
 
     row, woken, changed = backends.database.transact(work)
@@ -189,8 +186,7 @@ def _turn(backends: Backends, caller: Caller, reference: str, to: AutomationStat
             return row, False, []
         turned, woken = write_row(conn, row, with_status(row.definition, to), moment)
         action = "automation.activated" if to is AutomationStatus.ACTIVE else "automation.paused"
-        detail = {"before": {"status": row.status}, "after": {"status": to}}
-        audit_change(conn, caller, (action, row.id), detail, moment.now)
+        write_deed(conn, caller, Deed(action, row.id, {"status": row.status}, {"status": to}), moment.now)
         return turned, True, woken
 
     row, changed, woken = backends.database.transact(work)
@@ -206,19 +202,13 @@ def _make(conn: Connection, caller: Caller, change: Change, moment: Moment) -> A
             return Aftermath()
         case ChangeKind.CREATED:
             row = create_row(conn, caller, change.after or {}, moment)
-            audit_change(
-                conn,
-                caller,
-                ("automation.created", row.id),
-                {"before": None, "after": change.after},
-                moment.now,
-            )
+            write_deed(conn, caller, Deed("automation.created", row.id, None, change.after), moment.now)
             return Aftermath()
         case ChangeKind.UPDATED:
             row = lock_automation(conn, caller.workspace_id, change.key)
             _, woken = write_row(conn, row, change.after or {}, moment)
-            detail = {"before": change.before, "after": change.after}
-            audit_change(conn, caller, ("automation.updated", row.id), detail, moment.now)
+            deed = Deed("automation.updated", row.id, change.before, change.after)
+            write_deed(conn, caller, deed, moment.now)
             return Aftermath(woken=woken)
         case ChangeKind.DELETED:
             row = lock_automation(conn, caller.workspace_id, change.key)

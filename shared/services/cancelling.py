@@ -6,9 +6,10 @@ from enum import StrEnum
 
 from sqlalchemy import Connection
 
-from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
+from shared.db.history import RunLog, insert_logs
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine
+from shared.services.auditing import Deed, write_deeds
 from shared.services.backends import Caller
 
 
@@ -37,9 +38,6 @@ def note_stops(
         conn, [RunLog(caller.workspace_id, automation_id, run_id, line) for run_id, automation_id in stopped]
     )
     before = RunStatus.PENDING if stop is Stop.CANCELLED else RunStatus.RUNNING
-    detail = {"before": before, "after": stop, "reason": reason}
-    insert_audit(conn, [_audited(caller, run_id, detail) for run_id, _ in stopped], now=now)
-
-
-def _audited(caller: Caller, run_id: str, detail: dict[str, str]) -> AuditEntry:
-    return AuditEntry(caller.workspace_id, caller.actor, "run.cancelled", "automation_run", run_id, detail)
+    more = {"reason": reason}
+    deeds = [Deed("run.cancelled", run_id, before, stop, more) for run_id, _ in stopped]
+    write_deeds(conn, caller, deeds, now)

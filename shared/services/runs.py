@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from shared.db.automations import AutomationRow
 from shared.db.endings import tell_of_ends
-from shared.db.history import AuditEntry, RunLog, insert_audit, insert_logs
+from shared.db.history import RunLog, insert_logs
 from shared.db.outbox import OutboxEntry
 from shared.db.persons_moves import (
     CANCELLED,
@@ -31,6 +31,7 @@ from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, NewRun, RunSource, queue_for
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TriggerType
+from shared.services.auditing import Deed, write_deed, write_deeds
 from shared.services.backends import Backends, Caller
 from shared.services.cancelling import Stop, note_stops
 from shared.services.emitting import try_to_send
@@ -90,7 +91,8 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
         start = _by_hand(row)
         run = make_run(start.source_id, start, event, queue_for(waiting), now)
         insert_runs(conn, [run])
-        _audit(conn, caller, ("run.started_by_hand", run.id), _started(row), now)
+        more = {"automation_id": row.id}
+        write_deed(conn, caller, Deed("run.started_by_hand", run.id, None, RunStatus.PENDING, more), now)
         return run
 
     run = backends.database.transact(work)
@@ -168,10 +170,6 @@ def _event_of(caller: Caller, entry_id: str, payload: Mapping[str, Any], now: da
     )
 
 
-def _started(row: AutomationRow) -> Mapping[str, Any]:
-    return {"before": None, "after": RunStatus.PENDING, "automation_id": row.id}
-
-
 def _by_hand(row: AutomationRow) -> Start:
     return Start(row.id, row.version, TriggerType.MANUAL, RunSource.MANUAL, new_id())
 
@@ -199,14 +197,6 @@ def _note_replays(
     start, now = how
     line = LogLine("info", "run replayed", now, {"by": caller.actor, "from": start})
     insert_logs(conn, [RunLog(row.workspace_id, row.automation_id, row.id, line) for row in rows])
-    for row in rows:
-        detail = {"before": row.status, "after": RunStatus.PENDING, "from": start}
-        _audit(conn, caller, ("run.replayed", row.id), detail, now)
-
-
-def _audit(
-    conn: Connection, caller: Caller, what: tuple[str, str], detail: Mapping[str, Any], now: datetime
-) -> None:
-    action, run_id = what
-    entry = AuditEntry(caller.workspace_id, caller.actor, action, "automation_run", run_id, detail)
-    insert_audit(conn, [entry], now=now)
+    more = {"from": start}
+    deeds = [Deed("run.replayed", row.id, row.status, RunStatus.PENDING, more) for row in rows]
+    write_deeds(conn, caller, deeds, now)

@@ -38,7 +38,7 @@ ANNA = NewMember("anna@example.org", Role.OWNER)
 BERT = NewMember("bert@example.org", Role.OWNER)
 CHANNEL = NewChannel("ops", "https://example.test/", None)
 # What takes a caller and changes nothing, or is a part of one of the others.
-LOOKS = {"preview_changes", "write_deed", "note_stops"}
+LOOKS = {"preview_changes", "write_deed", "write_deeds", "note_stops"}
 
 
 @pytest.fixture
