@@ -16,3 +16,4 @@ class AuditKind(StrEnum):
     EVENT = "event"
     ALERT_GROUP = "alert_group"
     ALERT_CHANNEL = "alert_channel"
+    BULK_OPERATION = "bulk_operation"
