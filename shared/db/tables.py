@@ -233,6 +233,7 @@ SUBJECTS: Final = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
     PrimaryKeyConstraint("workspace_id", "type", "id"),
+    Index("ix_subjects_updated", "workspace_id", "type", "updated_at", "id"),
 )
 
 NOTIFICATIONS: Final = Table(

@@ -26,6 +26,9 @@ class SkipReason(StrEnum):
     SELF_TRIGGER = "self_trigger"
     DEPTH_LIMIT = "depth_limit"
     INACTIVE = "inactive"
+    SUBJECT_GONE = "subject_gone"
+    EPISODE_MOVED = "episode_moved"
+    CONDITIONS_CHANGED = "conditions_changed"
 
 
 MOVES: Final[Mapping[RunStatus, frozenset[RunStatus]]] = MappingProxyType(

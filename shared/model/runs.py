@@ -19,6 +19,7 @@ class RunSource(StrEnum):
     EVENT = "event"
     MANUAL = "manual"
     SCHEDULE = "schedule"
+    DELAYED = "delayed"
 
 
 class QueueKind(StrEnum):

@@ -1,0 +1,108 @@
+"""What a delayed automation waits with: one row an episode of a subject (docs/delayed.md). Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from shared.errors import IllegalMove
+from shared.model.stamps import Stamp
+
+
+class Anchor(StrEnum):
+    """What an episode's clock hangs on: a state of the subject, or a message of a conversation."""
+
+    STATE = "state"
+    AWAITING_AGENT = "awaiting_agent"
+    REPLY_CHASE = "reply_chase"
+
+
+class PendingStatus(StrEnum):
+    """Where a pending execution stands; PROCESSING is a sweep's claim."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    EXECUTED = "executed"
+    SKIPPED = "skipped"
+
+
+class PendingSkip(StrEnum):
+    """Why a pending execution did not run."""
+
+    RULE_INACTIVE = "rule_inactive"
+    SUBJECT_GONE = "subject_gone"
+    EPISODE_MOVED = "episode_moved"
+    CONDITIONS_CHANGED = "conditions_changed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+# A skipped one comes back only where its episode begins anew, an executed one is corrected by its own run.
+PENDING_MOVES: Final[Mapping[PendingStatus, frozenset[PendingStatus]]] = MappingProxyType(
+    {
+        PendingStatus.PENDING: frozenset({PendingStatus.PROCESSING, PendingStatus.SKIPPED}),
+        PendingStatus.PROCESSING: frozenset(
+            {PendingStatus.PENDING, PendingStatus.EXECUTED, PendingStatus.SKIPPED}
+        ),
+        PendingStatus.EXECUTED: frozenset({PendingStatus.SKIPPED}),
+        PendingStatus.SKIPPED: frozenset({PendingStatus.PENDING}),
+    }
+)
+
+# An episode that was skipped so is over and done with, or spent; one that is not may begin again.
+SPENT: Final = frozenset({PendingSkip.EXPIRED, PendingSkip.CANCELLED})
+
+
+def check_pending_move(origin: PendingStatus, to: PendingStatus) -> None:
+    """Raise IllegalMove unless the table has this edge."""
+    if to not in PENDING_MOVES[origin]:
+        raise IllegalMove(f"{origin} -> {to}")
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A stretch in which an automation's conditions hold for a subject, or in which nobody answers.
+
+    `key` names it for ever; its clock runs from `started_at`. `anchor_stamp` is that of the message that it
+    hangs on (`message_id`), of a state that of the write which began it.
+    """
+
+    anchor: Anchor
+    key: str
+    started_at: datetime
+    anchor_stamp: Stamp
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A pending execution as it is stored.
+
+    `trigger_event` is the event that armed it, whole, as `event_to_json` writes it. `version` rises with each
+    change. `ended_at` is when its episode ended: until then an executed, expired or cancelled row keeps the
+    episode from firing a second time.
+    """
+
+    id: str
+    workspace_id: str
+    automation_id: str
+    subject_type: str
+    subject_id: str
+    episode: Episode
+    trigger_event: Mapping[str, Any]
+    due_at: datetime
+    status: PendingStatus
+    skip_reason: PendingSkip | None
+    run_id: str | None
+    version: int
+    claimed_at: datetime | None
+    ended_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether it may still fire."""
+        return self.status in (PendingStatus.PENDING, PendingStatus.PROCESSING)
