@@ -79,3 +79,8 @@ def beats_key(keys: Keys, part: str) -> str:
 def observed_key(keys: Keys, measure: str) -> str:
     """Name the hash that counts durations of one kind by their buckets."""
     return f"{keys.prefix}automations:observed:{measure}"
+
+
+def delayed_key(keys: Keys, name: str) -> str:
+    """Name a counter of delayed executions: `armed`, `moved`, `closed`, `executed` or `skipped:{reason}`."""
+    return f"{keys.prefix}automations:delayed:{name}"

@@ -125,6 +125,7 @@ class Settings(BaseSettings):
 
     timers_interval_s: Seconds = 1.0
     schedule_catchup_s: Annotated[float, Field(ge=0, le=30 * DAY_S, allow_inf_nan=False)] = 3_600.0
+    delay_expiry_h: Annotated[float, Field(gt=0, le=8_760, allow_inf_nan=False)] = 72.0
 
     webhook_allow_private: bool = False
     webhook_secret: SigningSecret | None = None

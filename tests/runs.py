@@ -9,7 +9,7 @@ from pipeline.plans import Plan, PlannedAction
 from shared.db.automations import AutomationState
 from shared.model.actions import CreateNotification, SendWebhook
 from shared.model.events import Context, Event, event_to_json
-from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind
+from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind, RunSource
 from shared.model.statuses import AutomationStatus
 from shared.rules.conditions import compile_conditions
 from shared.rules.rendering import prepare_config
@@ -31,6 +31,8 @@ def claimed(*done: FinishedAction, **keys: Any) -> ClaimedRun:
         claim=Claim("r1", 1),
         workspace_id="w1",
         automation_id="a1",
+        source=RunSource.EVENT,
+        source_id="a1:e1",
         trigger_type="EVENT",
         event=event_to_json(told),
         depth=told.depth,

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_json, write_instant
 from shared.model.moves import RunStatus, check_move
-from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind
+from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind, RunSource
 
 EARLY: Final = timedelta(seconds=1)
 
@@ -29,8 +29,8 @@ CLAIM_RUNS: Final = sql(
         owner = :owner,
         started_at = COALESCE(started_at, :now), next_attempt_at = NULL
     FROM k WHERE automation_runs.id = k.id
-    RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, trigger_type, input, event, depth,
-        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
+    RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, source, source_id, trigger_type,
+        input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
     """,
     id="text",
 )
@@ -72,6 +72,8 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
         claim=Claim(row.id, row.lease),
         workspace_id=row.workspace_id,
         automation_id=row.automation_id,
+        source=RunSource(row.source),
+        source_id=row.source_id,
         trigger_type=row.trigger_type,
         event=read_json(row.event) or read_json(row.input),
         depth=row.depth,
@@ -88,8 +90,8 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
 
 FIND_CLAIMED: Final = sql(
     """
-    SELECT id, lease, workspace_id, automation_id, trigger_type, input, event, depth, root_run_id,
-        retry_count, failures, crash_count, started_at, queue, stop_reason
+    SELECT id, lease, workspace_id, automation_id, source, source_id, trigger_type, input, event, depth,
+        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
     FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
     """
 )

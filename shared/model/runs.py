@@ -103,6 +103,8 @@ class ClaimedRun:
     claim: Claim
     workspace_id: str
     automation_id: str
+    source: RunSource
+    source_id: str
     trigger_type: str
     event: Mapping[str, Any]
     depth: int

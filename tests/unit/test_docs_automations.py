@@ -19,7 +19,7 @@ from shared.model.actions import EmitEvent
 from shared.model.automation import Action, Definition, load_yaml
 from shared.model.events import Context, decode_entry
 from shared.model.moves import SkipReason
-from shared.model.runs import Claim, ClaimedRun, Failed, FinishedAction, QueueKind, Succeeded
+from shared.model.runs import Claim, ClaimedRun, Failed, FinishedAction, QueueKind, RunSource, Succeeded
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TAKES, Settings, TriggerType
 from shared.rules.conditions import check_conditions
@@ -165,6 +165,8 @@ def claimed(stop_reason: str | None) -> ClaimedRun:
         claim=Claim("r", 1),
         workspace_id="w",
         automation_id="a",
+        source=RunSource.EVENT,
+        source_id="a:e",
         trigger_type="EVENT",
         event={},
         depth=9,
