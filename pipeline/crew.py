@@ -7,7 +7,7 @@ unwanted when it returns.
 
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -19,10 +19,11 @@ from pipeline.held import HeldRun, HeldRuns, Phase
 from pipeline.journal import Journal
 from pipeline.parts import Parts
 from pipeline.perform import Performer
+from pipeline.settling import Stopped, stopped_at_gate
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
-from shared.model.runs import Claim, DeadLettered, Failed, HandedBack, LogLine, Outcome, RunError
+from shared.model.runs import Claim, ClaimedRun, DeadLettered, Failed, HandedBack, LogLine, Outcome, RunError
 
 log = get_logger("pipeline")
 
@@ -57,6 +58,10 @@ class ThreadStage:
     def note(self, record: Record) -> None:
         """Have log lines written soon."""
         self.crew.journal.hand_over(record)
+
+    def at_gate(self, run: ClaimedRun) -> Stopped | None:
+        """Look once more at a run that has waited."""
+        return self.crew.at_gate([run]).get(run.claim.run_id)
 
     def perform(self, step: Step, scope: Mapping[str, Any]) -> Performed:
         """Carry the action out under its deadline. Raises GivenUp if the run was taken away meanwhile."""
@@ -118,6 +123,10 @@ class Crew:
 
         passed(FaultPoint.RUN_BEFORE_TERMINAL)
         self.journal.hand_over(record, settled)
+
+    def at_gate(self, runs: Sequence[ClaimedRun]) -> dict[str, Stopped]:
+        """Look once more at runs that have waited; give those that are to end, by id."""
+        return stopped_at_gate(self.parts.settlers, runs, self.parts.clock.now())
 
     def hand_back(self, held: HeldRun, origin: Phase, outcome: HandedBack) -> None:
         """Leave a run to another process; nothing happens where it has moved on from `origin` meanwhile."""

@@ -9,13 +9,14 @@ after the last checkpoint.
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from executors.classify import Classification
 from pipeline.failing import after_failure
 from pipeline.guards import guard
 from pipeline.plans import Plan, PlannedAction
 from pipeline.scope import run_scope
+from pipeline.settling import WAITED, Stopped
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.errors import ActionError, RetryableError
 from shared.faults import FaultPoint, passed
@@ -33,10 +34,9 @@ from shared.model.runs import (
     RunError,
     Succeeded,
 )
+from shared.rules.blaming import shown_leaves
 from shared.rules.conditions import compile_blame
 from shared.rules.scopes import gate_scope
-
-LEAVES_SHOWN: Final = 10
 
 Life = Generator[Record, Verdict, None]
 
@@ -77,6 +77,10 @@ class Stage(Protocol):
 
     def note(self, record: Record) -> None:
         """Have log lines written soon, without waiting for it."""
+        ...
+
+    def at_gate(self, run: ClaimedRun) -> Stopped | None:
+        """Look once more whether a run that has waited is to act; say how it ends if not."""
         ...
 
 
@@ -126,12 +130,11 @@ def life(run: ClaimedRun, plan: Plan, stage: Stage) -> Life:
     event = event_from_json(run.event)
     now = stage.now()
     started = LogLine("info", "run started", now, {"attempt": run.retry_count + 1, "lease": run.claim.lease})
-    stopped = guard(run, plan, event, stage.depth_max())
-    if stopped is None and not run.finished and not plan.holds(gate_scope(event, now)):
-        stopped = Succeeded(SkipReason.CONDITIONS, {})
+    ended = guard(run, plan, event, stage.depth_max())
+    stopped = _gate(run, plan, event, stage) if ended is None else Stopped(ended)
     if stopped is not None:
-        lines = (started, *closing_lines(stopped, now, _why(plan, event, stopped, now)))
-        yield Record(run, plan.name, now, logs=lines, outcome=stopped)
+        lines = (started, *closing_lines(stopped.outcome, now, stopped.why))
+        yield Record(run, plan.name, now, logs=lines, outcome=stopped.outcome)
         return
     yield from _act(
         run, plan, stage, _Story(event, {done.position: done.output for done in run.finished}, (started,))
@@ -225,26 +228,17 @@ def closing_lines(
             return (LogLine("info", "run handed back", at),)
 
 
-def _why(plan: Plan, event: Event, stopped: Outcome, now: datetime) -> Mapping[str, Any] | None:
-    if (
-        not isinstance(stopped, Succeeded)
-        or stopped.skipped is not SkipReason.CONDITIONS
-        or not plan.conditions
-    ):
+def _gate(run: ClaimedRun, plan: Plan, event: Event, stage: Stage) -> Stopped | None:
+    """Say how a run that has not acted yet ends at its gate: by its event, or by what has become of it."""
+    if run.finished:
         return None
-    blamed = compile_blame(plan.conditions)(gate_scope(event, now))
-    said = [
-        {
-            "path": leaf.path,
-            "field": leaf.field,
-            "op": leaf.op,
-            "wanted": leaf.wanted,
-            "found": leaf.found,
-            "reason": leaf.reason,
-        }
-        for leaf in blamed[:LEAVES_SHOWN]
-    ]
-    return {"failed": said}
+    if run.source in WAITED:
+        return stage.at_gate(run)
+    scope = gate_scope(event, stage.now())
+    if plan.holds(scope):
+        return None
+    said = shown_leaves(compile_blame(plan.conditions)(scope)) if plan.conditions else None
+    return Stopped(Succeeded(SkipReason.CONDITIONS, {}), said)
 
 
 def _outputs(outputs: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

@@ -121,7 +121,8 @@ class Journal:
         raise AssertionError("an endless loop ended")
 
     def _write_all(self, records: Sequence[Record], conn: Connection) -> Written:
-        return write_batch(conn, records, self._parts.owner, self._parts.clock.now())
+        parts = self._parts
+        return write_batch(conn, records, parts.owner, parts.clock.now(), parts.settlers)
 
     def _write_missing(self, records: Sequence[Record], conn: Connection) -> Written:
         """Write what is not on record yet: the answer of the COMMIT before may have been lost."""

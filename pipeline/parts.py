@@ -6,13 +6,14 @@ Built by whoever starts it.
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from executors.ai_service import AiService, ai_service
 from executors.contract import Executor
 from executors.outbound import Outbound, OutboundPolicy
 from executors.registry import all_executors
 from executors.smtp import Mailer, open_mailer
+from pipeline.settling import Settlers
 from shared.db.engine import Database, open_database
 from shared.errors import SettingsError
 from shared.ids import new_id
@@ -27,7 +28,8 @@ from shared.time.clock import Clock, SystemClock
 class Parts:
     """Everything from outside. `owner` names this process on the rows that it claims.
 
-    `child_module` is what a suspect run's own process executes; it has the executors of this one.
+    `child_module` is what a suspect run's own process executes; it has the executors and the settlers of this
+    one.
     """
 
     settings: Settings
@@ -42,6 +44,7 @@ class Parts:
     mail: Mailer
     ai: AiService
     child_module: str = "pipeline.solo_child"
+    settlers: Settlers = field(default_factory=dict)
 
 
 def open_parts(settings: Settings) -> Parts:

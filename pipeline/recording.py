@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from pipeline.book import Book
 from pipeline.effects import apply_effects, made_subjects, touched_subjects
+from pipeline.settling import NO_SETTLERS, Settlers, correct_rows
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.db.claims import Held, lock_claims
 from shared.db.comments import insert_comments
@@ -24,10 +25,11 @@ from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subj
 from shared.errors import ActionError
 from shared.faults import FaultPoint, passed
 from shared.model.executed import EndedRun
-from shared.model.moves import RunStatus
+from shared.model.moves import RunStatus, SkipReason
 from shared.model.runs import (
     ActionDone,
     Claim,
+    ClaimedRun,
     DeadLettered,
     Failed,
     HandedBack,
@@ -47,7 +49,13 @@ class Written:
     outbox: list[OutboxEntry] = field(default_factory=list)
 
 
-def write_batch(conn: Connection, records: Sequence[Record], owner: str, now: datetime) -> Written:
+def write_batch(
+    conn: Connection,
+    records: Sequence[Record],
+    owner: str,
+    now: datetime,
+    settlers: Settlers = NO_SETTLERS,
+) -> Written:
     """Write records whose claim still stands; the others are FENCED and leave no trace.
 
     Safe to run again as a whole after a rollback. After a COMMIT whose answer was lost see `journal`.
@@ -61,6 +69,7 @@ def write_batch(conn: Connection, records: Sequence[Record], owner: str, now: da
         if verdict.standing is not Standing.FENCED:
             written.records.append(final)
     _write_rows(conn, written, book, owner, now)
+    correct_rows(conn, settlers, _skipped(written.records), now)
     passed(FaultPoint.JOURNAL_BEFORE_COMMIT)
     return written
 
@@ -140,6 +149,15 @@ def _move(sheet: Sheet, ended: Iterable[tuple[Record, Outcome]], now: datetime) 
     finish_runs(sheet, endings, now=now)
     retry_runs(sheet, retries, now=now)
     release_runs(sheet, released, now=now)
+
+
+def _skipped(records: Iterable[Record]) -> list[tuple[ClaimedRun, SkipReason]]:
+    outcomes = ((record.run, record.outcome) for record in records)
+    return [
+        (run, outcome.skipped)
+        for run, outcome in outcomes
+        if isinstance(outcome, Succeeded) and outcome.skipped is not None
+    ]
 
 
 def _is_terminal(outcome: Outcome | None) -> bool:

@@ -12,17 +12,25 @@ from executors.deadline import Deadline
 from pipeline.crew import Crew, broken, tell
 from pipeline.drive import Life, Performed, Step, life
 from pipeline.held import HeldRun, Phase
+from pipeline.settling import Stopped
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
+from shared.db.faults import DATA_FAULTS
+from shared.errors import KnockonError
 from shared.logs import get_logger
+from shared.model.runs import ClaimedRun
 
 log = get_logger("pipeline")
 
 
 @dataclass(frozen=True, slots=True)
 class RoundStage:
-    """What a life needs from around it, for a run in a set: nothing of it waits on the world."""
+    """What a life needs from around it, for a run in a set: nothing of it waits on the world.
+
+    `stopped` are those that are to end at their gate; None where they could not be asked about as one set.
+    """
 
     crew: Crew
+    stopped: Mapping[str, Stopped] | None
 
     def now(self) -> datetime:
         """Give the present instant."""
@@ -40,6 +48,11 @@ class RoundStage:
         """Have log lines written soon."""
         self.crew.journal.hand_over(record)
 
+    def at_gate(self, run: ClaimedRun) -> Stopped | None:
+        """Say how a run that has waited is to end, as the whole set was looked at a moment ago."""
+        stopped = self.crew.at_gate([run]) if self.stopped is None else self.stopped
+        return stopped.get(run.claim.run_id)
+
     def perform(self, step: Step, scope: Mapping[str, Any]) -> Performed:
         """Carry the action out; it is only computing, within the limits of templates and conditions."""
         deadline = Deadline.after(self.crew.parts.clock, step.action.timeout + timedelta(seconds=1))
@@ -56,7 +69,7 @@ def is_local(held: HeldRun) -> bool:
 
 def drive_rounds(crew: Crew, runs: Sequence[HeldRun]) -> None:
     """Drive a set of local runs; returns when the last record of each is with the journal."""
-    stage = RoundStage(crew)
+    stage = RoundStage(crew, _look(crew, runs))
     lives: list[tuple[HeldRun, Life, Verdict | None]] = [
         (held, life(held.run, held.plan, stage), None)
         for held in runs
@@ -73,6 +86,15 @@ def drive_rounds(crew: Crew, runs: Sequence[HeldRun]) -> None:
             elif crew.held.leave(held, Phase.BETWEEN):
                 crew.finish(held, record)
         lives = [(held, story, _verdict(ticket)) for held, story, ticket in waiting]
+
+
+def _look(crew: Crew, runs: Sequence[HeldRun]) -> Mapping[str, Stopped] | None:
+    """Look once more at all that has waited; where one of them spoils it each is looked at by itself."""
+    try:
+        return crew.at_gate([held.run for held in runs])
+    except (*DATA_FAULTS, KnockonError) as error:
+        log.warning("gate_looked_at_one_by_one", runs=len(runs), error=type(error).__name__)
+        return None
 
 
 def _advance(crew: Crew, held: HeldRun, story: Life, verdict: Verdict | None) -> Record | None:

@@ -10,6 +10,7 @@ import pytest
 from executors.classify import Classification
 from pipeline.drive import ActionFailed, Performed, Step, life
 from pipeline.plans import Plan
+from pipeline.settling import Stopped
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.errors import FatalError, RetryableError
 from shared.model.moves import SkipReason
@@ -38,6 +39,8 @@ class FakeStage:
     performed: list[int] = field(default_factory=list)
     scopes: list[Mapping[str, Any]] = field(default_factory=list)
     notes: list[Record] = field(default_factory=list)
+    stopped: Stopped | None = None
+    asked: list[str] = field(default_factory=list)
 
     def now(self) -> datetime:
         return NOW
@@ -50,6 +53,10 @@ class FakeStage:
 
     def note(self, record: Record) -> None:
         self.notes.append(record)
+
+    def at_gate(self, run: ClaimedRun) -> Stopped | None:
+        self.asked.append(run.claim.run_id)
+        return self.stopped
 
     def perform(self, step: Step, scope: Mapping[str, Any]) -> Performed:
         at = step.action.position
