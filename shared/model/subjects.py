@@ -7,30 +7,26 @@ under `conversation`: conditions read `properties.status` and `conversation.stat
 updates either one sets the field `status`. A nested value (`customAttributes`, `labels`) is one field and is
 replaced as a whole.
 
-Each field keeps its last 20 writes, sorted by stamp; the newest is its value. A deletion ends a life of the
+Each field keeps its last 20 writes (`field_writes`); the newest is its value. A deletion ends a life of the
 subject: what is written later begins another one, which has none of the fields of the one before. Merging is
 idempotent, and the order in which writes arrive does not matter, as long as no more than 20 are in play.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-import orjson
-
 from shared.model.events import Event, id_text
+from shared.model.field_writes import KEPT, FieldWrite, insert_write
 from shared.model.stamps import Stamp
 from shared.rules.values import is_same_json
 
-KEPT: Final = 20
 DATABASE_FIELD: Final = "@databaseId"  # a record's database, kept beside its properties
 
-FieldWrite = tuple[Stamp, Any]
 Fields = Mapping[str, tuple[FieldWrite, ...]]
 
-_NOT_FIELDS_OF_A_PAGE: Final = frozenset({"pageId", "before", "changedProperties"})
+NOT_FIELDS_OF_A_PAGE: Final = frozenset({"pageId", "before", "changedProperties"})
 _LONGEST_TYPE: Final = 100
 _LONGEST_ID: Final = 200
 
@@ -148,10 +144,11 @@ def merge(row: SubjectRow | None, write: SubjectWrite | SubjectDelete) -> Subjec
     touches = _kept((*merged.touches, touch))
     if isinstance(write, SubjectDelete):
         return replace(merged, touches=touches)
+    ends = [known.stamp for known in touches if known.deletes]
     fields = {
         **merged.fields,
         **{
-            name: _insert(merged.fields.get(name, ()), (write.stamp, new))
+            name: insert_write(merged.fields.get(name, ()), (write.stamp, new), ends)
             for name, new in write.fields.items()
         },
     }
@@ -202,7 +199,7 @@ def _locate(event: Event) -> tuple[SubjectRef, Mapping[str, Any]] | None:
         case ("record", _) | ("form", "submitted"):
             return _record(payload)
         case ("page", _):
-            fields = {key: value for key, value in payload.items() if key not in _NOT_FIELDS_OF_A_PAGE}
+            fields = {key: value for key, value in payload.items() if key not in NOT_FIELDS_OF_A_PAGE}
             return _located("page", payload.get("pageId"), fields)
         case ("message", "created"):
             return _object("conversation", payload)
@@ -263,19 +260,6 @@ def _kept(touches: Iterable[Touch]) -> tuple[Touch, ...]:
     ordered = sorted(touches)
     last_deletion = [touch for touch in ordered[:-KEPT] if touch.deletes][-1:]
     return (*last_deletion, *ordered[-KEPT:])
-
-
-def _insert(writes: tuple[FieldWrite, ...], new: FieldWrite) -> tuple[FieldWrite, ...]:
-    stamps = [stamp for stamp, _ in writes]
-    at = bisect_left(stamps, new[0])
-    if at == len(writes) or stamps[at] != new[0]:
-        return (*writes[:at], new, *writes[at:])[-KEPT:]
-    return (*writes[:at], max(writes[at], new, key=_rank), *writes[at + 1 :])
-
-
-def _rank(write: FieldWrite) -> bytes:
-    """Order two writes of one stamp, so that both orders of arrival end alike."""
-    return orjson.dumps(write[1], option=orjson.OPT_SORT_KEYS)
 
 
 def _without(row: SubjectRow, touch: Touch) -> SubjectRow:

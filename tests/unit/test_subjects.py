@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.events import Context, Event
+from shared.model.field_writes import KEPT
 from shared.model.stamps import Stamp
 from shared.model.subject_json import row_from_json, row_to_json
 from shared.model.subjects import (
-    KEPT,
     SubjectDelete,
     SubjectRef,
     SubjectRow,
