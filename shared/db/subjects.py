@@ -75,6 +75,11 @@ def find_subject(conn: Connection, workspace_id: str, type_: str, id_: str) -> S
     return _known(_rows(conn, FIND_SUBJECTS, [key])).get(key)
 
 
+def find_subjects(conn: Connection, keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectRow]:
+    """Give those of the subjects that are there, without locking them."""
+    return _known(_rows(conn, FIND_SUBJECTS, _ordered(keys)))
+
+
 def lock_subjects(conn: Connection, keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectRow]:
     """Lock those of the subjects that are there, in the order of their keys, until the transaction ends."""
     return _known(_rows(conn, LOCK_SUBJECTS, _ordered(keys)))
