@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
-from shared.db.types import write_instant
-from shared.model.messages import Message
+from shared.db.types import must_instant, write_instant
+from shared.model.messages import Direction, Message, SenderType
 
 MessageKey = tuple[str, str]
 
@@ -45,6 +45,42 @@ def insert_messages(where: Connection | Sheet, messages: Iterable[Message]) -> f
     """
     rows = put(where, INSERT_MESSAGES, map(_row, messages))
     return frozenset((row.workspace_id, row.id) for row in rows)
+
+
+FIND_MESSAGES: Final = sql(
+    """
+    SELECT r.workspace_id, r.id, r.conversation_id, r.direction, r.sender_type, r.sender_id, r.agent_id,
+        r.content, r.private, r.auto_submitted, r.stamp_ms, r.stamp_seq, r.run_id, r.created_at
+    FROM messages r JOIN {rows} ON r.workspace_id = x.workspace_id AND r.id = x.id
+    """,
+    workspace_id="text",
+    id="text",
+)
+
+
+def find_messages(conn: Connection, keys: Iterable[MessageKey]) -> dict[MessageKey, Message]:
+    """Give those of the messages that are there."""
+    wanted = ({"workspace_id": workspace_id, "id": id_} for workspace_id, id_ in sorted(set(keys)))
+    found = map(_message, put(conn, FIND_MESSAGES, wanted))
+    return {(each.workspace_id, each.id): each for each in found}
+
+
+def _message(row: Row[Any]) -> Message:
+    return Message(
+        workspace_id=row.workspace_id,
+        id=row.id,
+        conversation_id=row.conversation_id,
+        direction=Direction(row.direction),
+        sender_type=SenderType(row.sender_type),
+        sender_id=row.sender_id,
+        agent_id=row.agent_id,
+        content=row.content,
+        private=bool(row.private),
+        auto_submitted=bool(row.auto_submitted),
+        stamp=(row.stamp_ms, row.stamp_seq),
+        run_id=row.run_id,
+        created_at=must_instant(row.created_at),
+    )
 
 
 def _row(message: Message) -> Mapping[str, Any]:

@@ -64,11 +64,12 @@ class SubjectDelete:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Touch:
-    """One write or delete that a row remembers."""
+    """One write or delete that a row remembers; `names` are the delayed automations that its event named."""
 
     stamp: Stamp
     event_key: str
     deletes: bool
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,70 @@
+"""How a delayed automation begins to wait for a subject (docs/delayed.md). Pure."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from shared.ids import new_id
+from shared.model.automation import Automation
+from shared.model.pending import Episode, PendingRow, PendingStatus
+from shared.model.subjects import SubjectRef
+from shared.model.triggers import TriggerType
+from shared.time.clock import from_epoch_ms
+
+SUBJECT_TYPES: Final[Mapping[TriggerType, str]] = MappingProxyType(
+    {
+        TriggerType.RECORD_CREATED: "record",
+        TriggerType.RECORD_UPDATED: "record",
+        TriggerType.PROPERTY_CHANGED: "record",
+        TriggerType.FORM_SUBMITTED: "record",
+        TriggerType.PAGE_CREATED: "page",
+        TriggerType.CONVERSATION_CREATED: "conversation",
+        TriggerType.CONVERSATION_UPDATED: "conversation",
+        TriggerType.CONVERSATION_OPENED: "conversation",
+        TriggerType.CONVERSATION_RESOLVED: "conversation",
+        TriggerType.MESSAGE_CREATED: "conversation",
+        TriggerType.CONTACT_UPDATED: "contact",
+    }
+)
+
+
+def subject_type_of(automation: Automation) -> str | None:
+    """Name the type of the subjects that it waits for; None if it may be any, as for EVENT."""
+    return SUBJECT_TYPES.get(automation.definition.trigger.type)
+
+
+def due_at(automation: Automation, started_at: datetime) -> datetime:
+    """Say when an episode is due: the delay after it began, but not before the automation was active."""
+    due = started_at + timedelta(minutes=automation.definition.execution_delay or 0)
+    if automation.activated_ms is None:
+        return due
+    return max(due, from_epoch_ms(automation.activated_ms))
+
+
+def new_pending(
+    automation: Automation,
+    subject: SubjectRef,
+    episode: Episode,
+    trigger_event: Mapping[str, Any],
+    now: datetime,
+) -> PendingRow:
+    """Make the row that an episode of a subject waits with; `trigger_event` is its event, whole."""
+    return PendingRow(
+        id=new_id(),
+        workspace_id=automation.workspace_id,
+        automation_id=automation.id,
+        subject_type=subject.type,
+        subject_id=subject.id,
+        episode=episode,
+        trigger_event=trigger_event,
+        due_at=due_at(automation, episode.started_at),
+        status=PendingStatus.PENDING,
+        skip_reason=None,
+        run_id=None,
+        version=1,
+        claimed_at=None,
+        ended_at=None,
+        created_at=now,
+        updated_at=now,
+    )
