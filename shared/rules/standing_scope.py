@@ -15,6 +15,7 @@ from shared.model.messages import message_of
 from shared.model.subjects import DATABASE_FIELD, NOT_FIELDS_OF_A_PAGE, SubjectRow, data
 
 _TOLD_OF: Final = frozenset({"record", "page", "conversation", "contact"})
+_NO_FIELDS_OF_A_PAGE: Final = NOT_FIELDS_OF_A_PAGE | {"page", "now"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +111,17 @@ def _in_the_form_of(told: object, state: Mapping[str, Any]) -> object:
 
 def _reads_below(steps: tuple[str, ...], type_: str) -> Reads:
     head, below = steps[0], steps[1:]
+    found = _NOTHING
     if head == "subject" and (below[:1] == ("state",) or type_ not in _TOLD_OF):
-        return _reads_named(below)
+        found = _reads_named(below)
     match type_:
         case "record" if head == "properties":
             return Reads(frozenset(below[:1])) if below else WHOLE
-        case "page" if head != type_:
-            is_no_field = head in NOT_FIELDS_OF_A_PAGE or head in {"now", "message", "subject"}
-            return _NOTHING if is_no_field else Reads(frozenset({head}))
+        case "page" if head not in _NO_FIELDS_OF_A_PAGE:
+            return join_reads((found, Reads(frozenset({head}))))
         case _ if head == type_:
-            return _reads_object(below)
-    return _NOTHING
+            return join_reads((found, _reads_object(below)))
+    return found
 
 
 def _reads_named(below: tuple[str, ...]) -> Reads:

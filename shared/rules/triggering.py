@@ -45,6 +45,14 @@ def first_mismatch(event: Event, automation: Automation) -> Mismatch | None:
     return next((why for why, passes in CHECKS if not passes(event, automation)), None)
 
 
+def named_by(event: Event, automation: Automation) -> Mismatch | None:
+    """Name the first check that keeps `event` from arming a delayed automation; None if it arms it.
+
+    What is made has just become what it is: `<noun>.created` arms what listens to `<noun>.updated` too.
+    """
+    return next((why for why, passes in _NAMING_CHECKS if not passes(event, automation)), None)
+
+
 def is_of_workspace(event: Event, automation: Automation) -> bool:
     """Tell whether event and automation belong together."""
     return event.workspace_id == automation.workspace_id
@@ -98,6 +106,19 @@ CHECKS: Final[tuple[tuple[Mismatch, Callable[[Event, Automation], bool]], ...]] 
 )
 
 
+def _names(event: Event, automation: Automation) -> bool:
+    if feeds(event, automation):
+        return True
+    trigger = automation.definition.trigger
+    noun, _, verb = event.type.rpartition(".")
+    if verb != "created" or trigger.type is TriggerType.PROPERTY_CHANGED:
+        return False
+    return covers(trigger, f"{noun}.updated")
+
+
+_NAMING_CHECKS: Final = tuple((why, _names if passes is feeds else passes) for why, passes in CHECKS)
+
+
 def covers(trigger: Trigger, event_type: str) -> bool:
     """Tell whether events of this type feed the trigger."""
     if trigger.type is not TriggerType.EVENT:
@@ -124,24 +145,3 @@ def changed_properties(event: Event) -> frozenset[str]:
 def is_delayed(definition: Definition) -> bool:
     """Tell whether the automation waits before it acts; the events that it names only arm it then."""
     return definition.execution_delay is not None
-
-
-def named_by(event: Event, automation: Automation) -> Mismatch | None:
-    """Name the first check that keeps `event` from arming a delayed automation; None if it arms it.
-
-    What is made has just become what it is: `<noun>.created` arms what listens to `<noun>.updated` too.
-    """
-    return next((why for why, passes in _NAMING_CHECKS if not passes(event, automation)), None)
-
-
-def _names(event: Event, automation: Automation) -> bool:
-    if feeds(event, automation):
-        return True
-    trigger = automation.definition.trigger
-    noun, _, verb = event.type.rpartition(".")
-    if verb != "created" or trigger.type is TriggerType.PROPERTY_CHANGED:
-        return False
-    return covers(trigger, f"{noun}.updated")
-
-
-_NAMING_CHECKS: Final = tuple((why, _names if passes is feeds else passes) for why, passes in CHECKS)
