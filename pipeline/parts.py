@@ -28,8 +28,7 @@ from shared.time.clock import Clock, SystemClock
 class Parts:
     """Everything from outside. `owner` names this process on the rows that it claims.
 
-    `child_module` is what a suspect run's own process executes; it has the executors and the settlers of this
-    one.
+    `child_module` is what a suspect run's own process executes: with the executors and settlers of this one.
     """
 
     settings: Settings
@@ -43,7 +42,7 @@ class Parts:
     http: Outbound
     mail: Mailer
     ai: AiService
-    child_module: str = "pipeline.solo_child"
+    child_module: str = "worker.solo_child"
     settlers: Settlers = field(default_factory=dict)
 
 

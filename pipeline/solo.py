@@ -1,6 +1,6 @@
 """A run under which a worker died is driven alone, in a child process: if it kills again, it dies alone.
 
-The child is spawned, never forked: `python -P -m pipeline.solo_child RUN_ID LEASE`. The parent keeps the
+The child is spawned, never forked: `python -P -m worker.solo_child RUN_ID LEASE`. The parent keeps the
 lease, waits, and when the child dies writes what it saw of the death. The third crash makes the run a dead
 letter.
 """

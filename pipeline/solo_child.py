@@ -1,25 +1,15 @@
-"""The child process that drives one suspect run, started by `pipeline.solo` and by nobody else."""
+"""What the child process of a suspect run does, started by `pipeline.solo` and by nobody else."""
 
-import sys
 from typing import Final
 
 from pipeline.engine import Engine
-from pipeline.parts import Parts, open_parts
+from pipeline.parts import Parts
 from shared.db.claims import find_claimed
-from shared.logs import configure_logs
 from shared.model.runs import Claim
-from shared.process import StopFlag, leave
-from shared.settings import load_settings
+from shared.process import StopFlag
 
 POLL_S: Final = 0.05
 FAILED: Final = 70
-
-
-def main(run_id: str, lease: int) -> int:
-    """Drive the run with what the product can do; give the exit code."""
-    settings = load_settings()
-    configure_logs(settings)
-    return drive_alone(open_parts(settings), Claim(run_id, lease))
 
 
 def drive_alone(parts: Parts, claim: Claim) -> int:
@@ -41,7 +31,3 @@ def drive_alone(parts: Parts, claim: Claim) -> int:
             break
     engine.stop(parts.settings.shutdown_grace_s)
     return 0
-
-
-if __name__ == "__main__":
-    leave(main(sys.argv[1], int(sys.argv[2])))

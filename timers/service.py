@@ -15,11 +15,12 @@ from shared.beats import BEAT_S, Pulse
 from shared.duties import Duty, Outages
 from shared.logs import get_logger
 from shared.process import StopFlag, make_owner
-from shared.redis_port import REDIS_ERRORS
+from shared.redis_port import REDIS_ERRORS, PipelinePort
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from timers.alerting import Teller
 from timers.bulk import BulkWork
+from timers.delayed import DelayedSweep
 from timers.reconcile import EVERY_S, reconcile
 from timers.schedules import Sweep
 
@@ -41,12 +42,14 @@ class Timers:
         self._interval_s = settings.timers_interval_s
         self._outages = Outages("timers")
         sweep = Sweep(backends, timedelta(seconds=settings.schedule_catchup_s))
-        self._lateness = sweep.lateness
+        delayed = DelayedSweep(backends, timedelta(hours=settings.delay_expiry_h))
+        self._lateness = (sweep.lateness, delayed.lateness)
         first = self._clock.monotonic()
         self._duties = (
             Duty("beat", BEAT_S, self._beat, first),
             Duty("schedules", 0.0, sweep.pass_once, first),
             Duty("reconcile", EVERY_S, lambda: reconcile(backends), first),
+            Duty("delayed", 0.0, delayed.pass_once, first),
             Duty("bulk", 0.0, BulkWork(backends).pass_once, first),
         )
 
@@ -68,14 +71,18 @@ class Timers:
         """Show that this process lives; a Redis that is away does not hold up what needs rows alone."""
         with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
             self._pulse.beat(pipe, self._clock.now())
-            self._lateness.add_to(pipe)
+            self._tell_lateness(pipe)
             pipe.execute()
 
     def _leave(self) -> None:
         with suppress(*REDIS_ERRORS), self._backends.redis.pipeline(transaction=False) as pipe:
             self._pulse.leave(pipe)
-            self._lateness.add_to(pipe)
+            self._tell_lateness(pipe)
             pipe.execute()
+
+    def _tell_lateness(self, pipe: PipelinePort) -> None:
+        for observed in self._lateness:
+            observed.add_to(pipe)
 
     def _is_done(self, duty: Duty) -> bool:
         try:

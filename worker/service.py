@@ -17,6 +17,7 @@ from watchdog.service import Watchdog, make_parts
 from worker.presence import Link
 from worker.run_worker import RunWorker
 from worker.scheduler import RetryScheduler
+from worker.settlers import with_settlers
 
 FAILURE_GRACE_S: Final = 5.0
 FLUSH_S: Final = 27.0
@@ -32,7 +33,7 @@ def serve(settings: Settings) -> int:
 
     Raises SettingsError where an address is missing.
     """
-    return serve_parts(open_parts(settings))
+    return serve_parts(with_settlers(open_parts(settings)))
 
 
 def serve_parts(parts: Parts) -> int:

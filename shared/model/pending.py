@@ -61,6 +61,16 @@ def check_pending_move(origin: PendingStatus, to: PendingStatus) -> None:
         raise IllegalMove(f"{origin} -> {to}")
 
 
+def source_id_again(pending_id: str, run_id: str) -> str:
+    """Name what makes a second run of a row, whose first one stood down, the only one of its kind."""
+    return f"{pending_id}:{run_id}"
+
+
+def pending_id_of(source_id: str) -> str:
+    """Name the row that a delayed run was made for, by the run's `source_id`."""
+    return source_id.partition(":")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Episode:
     """A stretch in which an automation's conditions hold for a subject, or in which nobody answers.

@@ -77,6 +77,7 @@ def test_a_bug_costs_a_pass_and_not_the_loop(keeper: Timekeeper) -> None:
         ("timers_pass_failed", "beat"),
         ("timers_pass_failed", "schedules"),
         ("timers_pass_failed", "reconcile"),
+        ("timers_pass_failed", "delayed"),
     ]
     clock.mended = True
     timers.tick()

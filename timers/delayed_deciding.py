@@ -1,0 +1,47 @@
+"""What is to become of claimed rows, in the order of docs/delayed.md, "Firing"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from shared.model.pending import PendingRow, PendingSkip
+from shared.model.stamps import Stamp
+from shared.services.standing import Lapsed, Rule, Rules, lapse_of, read_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Rows that fire, those that do not and why, and those after whose episode another one has begun."""
+
+    firing: list[tuple[PendingRow, Rule]] = field(default_factory=list)
+    skipped: list[tuple[PendingRow, PendingSkip]] = field(default_factory=list)
+    moved: list[tuple[PendingRow, Rule, Stamp]] = field(default_factory=list)
+
+
+def decide(
+    conn: Connection, rows: Sequence[PendingRow], rules: Rules, oldest: datetime, now: datetime
+) -> Decisions:
+    """Decide about locked rows by what is stored now; what was due before `oldest` has expired."""
+    current = rules.current(conn, (row.automation_id for row in rows))
+    facts = read_facts(conn, rows)
+    found = Decisions()
+    for row in rows:
+        rule = current.get(row.automation_id)
+        if row.due_at < oldest:
+            found.skipped.append((row, PendingSkip.EXPIRED))
+        elif rule is None or not rule.is_active:
+            found.skipped.append((row, PendingSkip.RULE_INACTIVE))
+        else:
+            _enter(found, row, rule, lapse_of(row, rule, facts, now))
+    return found
+
+
+def _enter(found: Decisions, row: PendingRow, rule: Rule, lapsed: Lapsed | None) -> None:
+    if lapsed is None:
+        found.firing.append((row, rule))
+        return
+    found.skipped.append((row, lapsed.reason))
+    if lapsed.began is not None:
+        found.moved.append((row, rule, lapsed.began))
