@@ -1,33 +1,30 @@
 """The automations that events are held against, in memory, so that an event costs what it matches.
 
-Each automation stands on the shelves that its trigger names: workspace, trigger type, resource (a database,
-an event type or its beginning, `*` for any) and property. An event looks only at the shelves of its own.
+What acts at once stands on shelves of its own. What waits first is found twice: by what names it, as an event
+that may arm it, and by its subject, since whatever changes that may end an episode.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 
+from matcher.delayed import Delayed, DelayedIndex
+from matcher.shelves import Shelves
 from shared.model.automation import Automation
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
-from shared.model.triggers import (
-    ANY_PROPERTY,
-    DATABASE_TRIGGERS,
-    EVENTLESS_TRIGGERS,
-    WILDCARD,
-    TriggerType,
-)
-from shared.rules.triggering import FED_BY, changed_properties, database_of
-
-Shelf = tuple[str, TriggerType, str, str]
+from shared.model.triggers import EVENTLESS_TRIGGERS, TriggerType
+from shared.rules.triggering import FED_BY, is_delayed
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the index has for an event: `candidates` by age; `active` counts what the filters choose from."""
+    """What the index has for an event: `candidates` by age; `active` counts what the filters choose from.
+
+    `delayed` are candidates too, which would not run at once; `active` has those that are no EVENT.
+    """
 
     candidates: tuple[Automation, ...]
+    delayed: tuple[Delayed, ...]
     active: int
 
 
@@ -37,9 +34,9 @@ class Index:
     def __init__(self) -> None:
         """Start empty."""
         self._held: dict[str, Automation] = {}
-        self._shelves: defaultdict[Shelf, dict[str, Automation]] = defaultdict(dict)
+        self._shelves = Shelves()
+        self._delayed = DelayedIndex()
         self._active: Counter[tuple[str, TriggerType]] = Counter()
-        self._wild: Counter[str] = Counter()
 
     def __len__(self) -> int:
         """Count the automations."""
@@ -51,8 +48,10 @@ class Index:
         if automation.definition.trigger.type in EVENTLESS_TRIGGERS:
             return
         self._held[automation.id] = automation
-        for shelf in _shelves_of(automation):
-            self._shelves[shelf][automation.id] = automation
+        if is_delayed(automation.definition):
+            self._delayed.put(automation)
+        else:
+            self._shelves.put(automation)
         self._count(automation, 1)
 
     def drop(self, automation_id: str) -> None:
@@ -60,16 +59,15 @@ class Index:
         known = self._held.pop(automation_id, None)
         if known is None:
             return
-        for shelf in _shelves_of(known):
-            del self._shelves[shelf][automation_id]
-            if not self._shelves[shelf]:
-                del self._shelves[shelf]
+        if is_delayed(known.definition):
+            self._delayed.drop(known)
+        else:
+            self._shelves.drop(known)
         self._count(known, -1)
 
     def hears(self, workspace_id: str, event_type: str) -> bool:
         """Tell whether a workspace may have an automation for an event type that feeds EVENT alone."""
-        shelf = (workspace_id, TriggerType.EVENT, event_type, ANY_PROPERTY)
-        return shelf in self._shelves or self._wild[workspace_id] > 0
+        return self._shelves.hears(workspace_id, event_type) or self._delayed.hears(workspace_id, event_type)
 
     def survey(self, event: Event) -> Survey:
         """Find the automations whose trigger, scope and properties fit the event, and count all active ones.
@@ -77,48 +75,21 @@ class Index:
         `active` takes in every active automation of the event's trigger types; of EVENT only those that
         cover its type, since another event type is no filter.
         """
-        found: dict[str, Automation] = {}
-        for shelf in self._shelves_for(event):
-            found.update(self._shelves.get(shelf, {}))
+        found = self._shelves.find(event)
         candidates = sorted(found.values(), key=lambda each: (each.created_at, each.id))
         active = sum(self._active[event.workspace_id, fed] for fed in FED_BY.get(event.type, ()))
         active += sum(
             each.definition.trigger.type is TriggerType.EVENT and _is_active(each) for each in candidates
         )
-        return Survey(tuple(candidates), active)
+        return Survey(tuple(candidates), self._delayed.named_by(event), active)
+
+    def delayed_for(self, event: Event) -> tuple[Delayed, ...]:
+        """Give the delayed automations that may wait for the event's subject, whatever they listen to."""
+        return self._delayed.waiting_for(event)
 
     def _count(self, automation: Automation, by: int) -> None:
-        trigger = automation.definition.trigger
         if _is_active(automation):
-            self._active[automation.workspace_id, trigger.type] += by
-        if (trigger.config.event_type or "").endswith(WILDCARD):
-            self._wild[automation.workspace_id] += by
-
-    def _shelves_for(self, event: Event) -> Iterator[Shelf]:
-        workspace_id = event.workspace_id
-        for fed in FED_BY.get(event.type, ()):
-            resources = {WILDCARD, database_of(event) or WILDCARD} if fed in DATABASE_TRIGGERS else {WILDCARD}
-            for resource in resources:
-                for name in _properties_for(fed, event):
-                    yield workspace_id, fed, resource, name
-        yield workspace_id, TriggerType.EVENT, event.type, ANY_PROPERTY
-        if self._wild[workspace_id]:
-            for length in range(len(event.type) + 1):
-                yield workspace_id, TriggerType.EVENT, event.type[:length] + WILDCARD, ANY_PROPERTY
-
-
-def _properties_for(fed: TriggerType, event: Event) -> frozenset[str]:
-    if fed is not TriggerType.PROPERTY_CHANGED:
-        return frozenset({ANY_PROPERTY})
-    changed = changed_properties(event)
-    return changed | {ANY_PROPERTY} if changed else changed
-
-
-def _shelves_of(automation: Automation) -> list[Shelf]:
-    trigger = automation.definition.trigger
-    resource = automation.definition.scope_database_id or trigger.config.event_type or WILDCARD
-    names = trigger.config.properties or (ANY_PROPERTY,)
-    return [(automation.workspace_id, trigger.type, resource, name) for name in dict.fromkeys(names)]
+            self._active[automation.workspace_id, automation.definition.trigger.type] += by
 
 
 def _is_active(automation: Automation) -> bool:

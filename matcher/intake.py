@@ -12,7 +12,8 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 from matcher.backlog import Backlog
-from matcher.choosing import LAST_DAY, choose
+from matcher.choosing import LAST_DAY, Bounds, Chosen, choose
+from matcher.concerns import concern_of
 from matcher.decoding import Decoded, decode
 from matcher.dedupe import Mark, find_taken
 from matcher.loading import IndexLoader
@@ -21,6 +22,7 @@ from matcher.runs import make_run, render
 from matcher.settling import Settled, settle
 from matcher.stream import Delivery, Reading
 from matcher.tally import Tally
+from matcher.telling import tell_armed, tell_homeless
 from matcher.writing import Draft, Written, touch_unclaimed, write_draft
 from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.dead_stream import Burial, bury
@@ -37,6 +39,7 @@ from shared.time.clock import from_epoch_ms
 ALONE_FROM: Final = 3
 DELIVERED_MAX: Final = 5
 REASON_BYTES: Final = 500
+DEPTH_MAX: Final = 5
 
 log = get_logger("matcher")
 
@@ -44,9 +47,10 @@ log = get_logger("matcher")
 class Intake:
     """Takes readings in. It raises what SQL and Redis raise while they are away; take the reading again."""
 
-    def __init__(self, backends: Backends, retention: timedelta) -> None:
-        """Match no event that is older than `retention`, less one day."""
+    def __init__(self, backends: Backends, retention: timedelta, depth_max: int = DEPTH_MAX) -> None:
+        """Match no event older than `retention`, less one day; arm by none as deep as `depth_max`."""
         self._backends = backends
+        self._depth_max = depth_max
         self._matched_for = retention - LAST_DAY
         self._loader = IndexLoader(backends.database, backends.clock)
         self._backlog = Backlog(backends.database, backends.clock)
@@ -93,18 +97,32 @@ class Intake:
         now = self._backends.clock.now()
         tally = Tally(self._backends.keys)
         decoded = decode(deliveries, self._loader.index)
-        matches = choose(decoded.events, self._loader.index, tally, now - self._matched_for)
+        bounds = Bounds(now - self._matched_for, self._depth_max)
+        chosen = choose(decoded.events, self._loader.index, tally, bounds)
+        matches = chosen.matches
         doubted = self._find_doubted(matches, decoded.fresh)
         passed(FaultPoint.MATCH_AFTER_DEDUPE)
         runs = self._make_runs(matches, now)
-        changes = [change for change in map(project, decoded.events) if change is not None]
-        messages = [message for message in map(message_of, decoded.events) if message is not None]
-        written = self._write(Draft(changes, runs, doubted, messages), now)
+        written = self._write(self._draft(decoded, chosen, runs, doubted), now)
         self._backlog.add(run.workspace_id for run in runs if run.id in written.new)
         settled = settle(runs, written, tally)
         _note_waits(matches, runs, written, tally, self._backends.clock.now())
+        tell_homeless(chosen.homeless)
+        tell_armed(written.armed, tally)
         self._hand_on(decoded, settled, tally, now)
         log.debug("entries_taken", entries=len(deliveries), runs=len(written.new))
+
+    def _draft(
+        self, decoded: Decoded, chosen: Chosen, runs: Sequence[NewRun], doubted: frozenset[str]
+    ) -> Draft:
+        changes = [(event, change) for event in decoded.events if (change := project(event)) is not None]
+        concerns = {
+            at: concern
+            for at, (event, change) in enumerate(changes)
+            if (concern := concern_of(event, change, self._loader.index, chosen)) is not None
+        }
+        messages = [message for message in map(message_of, decoded.events) if message is not None]
+        return Draft([change for _, change in changes], runs, doubted, messages, concerns)
 
     def _write(self, draft: Draft, now: datetime) -> Written:
         if not draft.changes and not draft.runs:

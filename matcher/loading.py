@@ -14,7 +14,6 @@ from shared.errors import DefinitionError
 from shared.logs import get_logger
 from shared.model.automation import Automation, parse_definition
 from shared.model.statuses import AutomationStatus
-from shared.rules.triggering import is_delayed
 from shared.time.clock import Clock
 
 OVERLAP: Final = timedelta(seconds=60)
@@ -78,9 +77,6 @@ class IndexLoader:
         except DefinitionError as error:
             self._unreadable += 1
             log.error("definition_unreadable", automation_id=row.id, reason=str(error))
-            return
-        if is_delayed(definition):
-            log.warning("delayed_automation_left_out", automation_id=row.id)
             return
         current = definition.model_copy(update={"status": row.status})
         self.index.put(

@@ -41,7 +41,7 @@ def build_loop(settings: Settings, backends: Backends, consumer: str) -> Loop:
     """Put a matcher together that reads as `consumer`."""
     return Loop(
         Stream(backends.redis, backends.keys, consumer),
-        Intake(backends, timedelta(days=settings.retention_days)),
+        Intake(backends, timedelta(days=settings.retention_days), settings.automation_max_depth),
         backends.clock,
         timedelta(seconds=settings.claim_idle_s),
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
-from shared.keys import Keys
+from shared.keys import Keys, delayed_key
 from shared.observations import Measure, Observations
 from shared.redis_port import PipelinePort
 
@@ -28,6 +28,10 @@ class Tally:
     def health(self, name: str, times: int = 1) -> None:
         """Count something that an operator may ask about."""
         self._counts[self._keys.count(name)] += times
+
+    def delayed(self, name: str, times: int = 1) -> None:
+        """Count what became of delayed executions."""
+        self._counts[delayed_key(self._keys, name)] += times
 
     def waited(self, span: timedelta) -> None:
         """Note how long an event had been on the stream when its run was there."""

@@ -1,11 +1,14 @@
 """A set of events becomes rows: one transaction, locks in the order that every room keeps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import Connection
 
+from matcher.arming import Looking, arm
+from matcher.concerns import Concern, messages_of
+from matcher.performing import Armed
 from shared.db.messages import insert_messages
 from shared.db.rescue import touch_waiting
 from shared.db.runs_new import find_runs, insert_runs
@@ -20,12 +23,16 @@ Handles = Mapping[QueueKind, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be written. `doubted` are the source ids that Redis says had a run before."""
+    """What is to be written. `doubted` are the source ids that Redis says had a run before.
+
+    `concerns` has what delayed automations may wait for, by the place of its change.
+    """
 
     changes: Sequence[SubjectChange]
     runs: Sequence[NewRun]
     doubted: frozenset[str]
     messages: Sequence[Message] = ()
+    concerns: Mapping[int, Concern] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +41,38 @@ class Written:
 
     new: frozenset[str]
     before: Mapping[str, ExistingRun]
+    armed: Armed = field(default_factory=Armed)
 
 
 def write_draft(conn: Connection, draft: Draft, now: datetime) -> Written:
-    """Lay the events into their subjects and messages, and insert the runs.
+    """Lay the events into their subjects and messages, arm what waits, and insert the runs.
 
     The second time, all of it is there before.
     """
-    project_changes(conn, draft.changes, now=now)
-    insert_messages(conn, draft.messages)
+    armed = _project(conn, draft, now)
     before = _find(conn, draft.doubted)
     wanted = {run.source_id: run for run in reversed(draft.runs) if run.source_id not in before}
     new = insert_runs(conn, list(wanted.values()))
     before |= _find(conn, [run.source_id for run in wanted.values() if run.id not in new])
     passed(FaultPoint.MATCH_BEFORE_COMMIT)
-    return Written(new, before)
+    return Written(new, before, armed)
+
+
+def _project(conn: Connection, draft: Draft, now: datetime) -> Armed:
+    """Write subjects and messages, and what that means to delayed automations.
+
+    A conversation's later messages are left to arming, for which each counts only when its turn has come.
+    """
+    if not draft.concerns:
+        project_changes(conn, draft.changes, now=now)
+        insert_messages(conn, draft.messages)
+        return Armed()
+    looking = Looking(draft.concerns, now)
+    project_changes(conn, draft.changes, now=now, then=looking.look)
+    waves = looking.waves()
+    later = set(messages_of(waves[1:]))
+    new = insert_messages(conn, (message for message in draft.messages if message not in later))
+    return arm(conn, waves, new, now)
 
 
 def touch_unclaimed(conn: Connection, runs: Sequence[ExistingRun], now: datetime) -> Handles:

@@ -27,7 +27,7 @@ COLUMNS: Final = """
 """
 _STANDS: Final = """
     r.id, r.workspace_id, r.automation_id, r.subject_type, r.subject_id, r.anchor, r.message_id, r.anchor_ms,
-    r.anchor_seq, r.episode_key, r.started_at, r.status, r.skip_reason, r.version
+    r.anchor_seq, r.episode_key, r.started_at, r.due_at, r.status, r.skip_reason, r.version, r.ended_at
 """
 
 
@@ -41,9 +41,11 @@ class Stand:
     subject_type: str
     subject_id: str
     episode: Episode
+    due_at: datetime
     status: PendingStatus
     skip_reason: PendingSkip | None
     version: int
+    ended_at: datetime | None
 
     @property
     def is_waiting(self) -> bool:
@@ -236,9 +238,11 @@ def _stand(row: Row[Any]) -> Stand:
         subject_type=row.subject_type,
         subject_id=row.subject_id,
         episode=_episode(row),
+        due_at=must_instant(row.due_at),
         status=PendingStatus(row.status),
         skip_reason=_reason(row),
         version=row.version,
+        ended_at=read_instant(row.ended_at),
     )
 
 

@@ -3,7 +3,7 @@
 A row without any touch is a place that was taken so that it can be locked; for readers it is not there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from shared.time.clock import from_epoch_ms
 
 SubjectKey = tuple[str, str, str]
 SubjectChange = SubjectWrite | SubjectDelete
+Then = Callable[[int, SubjectRow], SubjectRow]
 
 _EMPTY: Final[Mapping[str, Any]] = {"fields": {}, "touches": []}
 
@@ -69,6 +70,10 @@ SAVE_SUBJECTS: Final = sql(
 )
 
 
+def _as_it_is(_at: int, row: SubjectRow) -> SubjectRow:
+    return row
+
+
 def find_subject(conn: Connection, workspace_id: str, type_: str, id_: str) -> SubjectRow | None:
     """Give a subject without locking it; None if nothing was ever told of it."""
     key = (workspace_id, type_, id_)
@@ -110,14 +115,19 @@ def save_subjects(conn: Connection, rows: Iterable[SubjectRow], *, now: datetime
         SAVE_SUBJECTS.run_set(conn, values, now=write_instant(now))
 
 
-def project_changes(conn: Connection, changes: Sequence[SubjectChange], *, now: datetime) -> int:
-    """Lay changes into their subjects as one set; give how many subjects differ. A repeat changes nothing."""
+def project_changes(
+    conn: Connection, changes: Sequence[SubjectChange], *, now: datetime, then: Then = _as_it_is
+) -> int:
+    """Lay changes into their subjects as one set; give how many subjects differ. A repeat changes nothing.
+
+    `then` is told of each row right after each change, by the change's place, and may add to the row.
+    """
     if not changes:
         return 0
     rows = lock_places(conn, {_key(change) for change in changes}, now=now)
     before = dict(rows)
-    for change in changes:
-        rows[_key(change)] = merge(rows.get(_key(change)), change)
+    for at, change in enumerate(changes):
+        rows[_key(change)] = then(at, merge(rows.get(_key(change)), change))
     changed = [rows[key] for key in sorted(rows) if rows[key] is not before.get(key)]
     save_subjects(conn, changed, now=now)
     return len(changed)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matcher.choosing import choose
+from matcher.choosing import Bounds, choose
 from matcher.index import Index
 from matcher.match import Match, match
 from matcher.tally import Tally
@@ -18,7 +18,7 @@ from shared.time.clock import from_epoch_ms
 from tests.matching import BORN, make_automation, make_event
 
 KEYS = Keys("", "factory:events")
-LONG_AGO = from_epoch_ms(0)
+LONG_AGO = Bounds(from_epoch_ms(0), 5)
 
 
 def filled(*automations: Automation) -> Index:
@@ -29,7 +29,7 @@ def filled(*automations: Automation) -> Index:
 
 
 def chosen(index: Index, event: Event) -> list[str]:
-    return [found.automation.id for found in choose([event], index, Tally(KEYS), LONG_AGO)]
+    return [found.automation.id for found in choose([event], index, Tally(KEYS), LONG_AGO).matches]
 
 
 def counted(index: Index, event: Event) -> dict[str, int]:
@@ -102,7 +102,7 @@ def test_paused_and_later_activated_automations_are_counted_as_inactive() -> Non
 def test_an_event_before_retention_matches_nothing() -> None:
     tally = Tally(KEYS)
     index = filled(make_automation())
-    assert choose([make_event(entry_id="1000-0")], index, tally, BORN) == []
+    assert choose([make_event(entry_id="1000-0")], index, tally, Bounds(BORN, 5)).matches == []
     assert tally._counts == {"automations:skipped:expired": 1}
 
 

@@ -1,0 +1,99 @@
+"""Reads what decisions on a wave of events need, all of it at once, and has them decided."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from matcher.concerns import Projected
+from matcher.deeds import Deed
+from matcher.delayed import Delayed
+from matcher.ledger import Ledger
+from matcher.state_deciding import StateCase, decide_state
+from matcher.talk_deciding import ANCHORS, TalkCase, decide_talk
+from shared.db.messages import MessageKey, find_messages
+from shared.db.pending import Stand, find_trigger_events
+from shared.db.talk_facts import read_talk
+from shared.model.events import event_from_json
+from shared.model.messages import Message, SenderType
+from shared.model.pending import Anchor
+from shared.rules.talk import message_episode
+
+
+def state_deeds(conn: Connection, wave: Iterable[Projected], ledger: Ledger, now: datetime) -> Iterator[Deed]:
+    """Say what a wave means for what waits for states."""
+    asked = [
+        (each, delayed, ledger.find(delayed.id, each.concern.key, Anchor.STATE))
+        for each in wave
+        for delayed in each.concern.delayed
+    ]
+    read = (stand.id for each, delayed, stand in asked if stand and delayed.reads_event(each.row.type))
+    events = find_trigger_events(conn, read)
+    for each, delayed, stand in asked:
+        event = events.get(stand.id) if stand else None
+        armed_by = None if event is None else event_from_json(event)
+        yield from decide_state(StateCase(each, delayed, stand, armed_by, now))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One automation that an event may mean something for: its open row, and the message that names it."""
+
+    at: Projected
+    delayed: Delayed
+    stand: Stand | None
+    told: Message | None
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether the event's own message is the newest that names the automation."""
+        if self.told is None or self.stand is None:
+            return self.told is not None
+        return self.told.stamp > self.stand.episode.anchor_stamp
+
+    @property
+    def held(self) -> MessageKey:
+        """The key of the message that the row waits with."""
+        stand = self.stand
+        return (stand.workspace_id, stand.episode.message_id or "") if stand else ("", "")
+
+
+def talk_deeds(conn: Connection, wave: Iterable[Projected], ledger: Ledger, now: datetime) -> Iterator[Deed]:
+    """Say what a wave means for what waits for answers."""
+    asked = [one for each in wave for one in _asked(each, ledger, now)]
+    held = find_messages(conn, (one.held for one in asked if not one.is_new))
+    cases = [
+        TalkCase(one.at, one.delayed, one.stand, newest, one.is_new)
+        for one in asked
+        if (newest := one.told if one.is_new else held.get(one.held)) is not None
+    ]
+    talks = read_talk(conn, (case.ask for case in cases))
+    for case in cases:
+        yield from decide_talk(case, message_episode(case.newest, talks[case.ask]))
+
+
+def _asked(each: Projected, ledger: Ledger, now: datetime) -> Iterator[_Asked]:
+    concern = each.concern
+    for delayed in concern.delayed:
+        told = concern.message if _names(each, delayed, now) else None
+        for anchor in ANCHORS.values():
+            stand = ledger.find(delayed.id, concern.key, anchor)
+            named = told if told and ANCHORS[told.direction] is anchor else None
+            if named is not None or (stand is not None and concern.may_answer):
+                yield _Asked(each, delayed, stand, named)
+
+
+def _names(each: Projected, delayed: Delayed, now: datetime) -> bool:
+    """Tell whether the event's message, a person's or a bot's, names the automation and meets its conditions.
+
+    What only a colleague sees is for those alone that ask for it.
+    """
+    message = each.concern.message
+    if message is None or delayed.id not in each.named or each.row.deleted is not None:
+        return False
+    if message.auto_submitted or message.sender_type is SenderType.AUTOMATION:
+        return False
+    if message.private and not delayed.standing.reads_private:
+        return False
+    return delayed.standing.arms(each.concern.event, each.row, now)

@@ -1,0 +1,75 @@
+"""What an event means for a delayed automation that waits for an answer (docs/delayed.md). Pure.
+
+The newest message that names the automation decides. Which episode it hangs on follows from what is known of
+the conversation, so each event that may answer asks again.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from matcher.concerns import Projected
+from matcher.deeds import Arm, Close, Deed, Move, Rekey
+from matcher.delayed import Delayed
+from shared.db.pending import Stand
+from shared.db.talk_facts import TalkAsk
+from shared.model.messages import Direction, Message
+from shared.model.pending import Anchor, Episode, PendingSkip, PendingStatus
+from shared.model.subjects import SubjectRef
+from shared.rules.talk import resolved_at
+
+ANCHORS: Final = {Direction.INCOMING: Anchor.AWAITING_AGENT, Direction.OUTGOING: Anchor.REPLY_CHASE}
+
+
+@dataclass(frozen=True, slots=True)
+class TalkCase:
+    """An event after its change, one automation, its open row, and the newest message that names it.
+
+    `is_new`: that message is the event's own, and no older one that the row waits with.
+    """
+
+    at: Projected
+    delayed: Delayed
+    stand: Stand | None
+    newest: Message
+    is_new: bool
+
+    @property
+    def ask(self) -> TalkAsk:
+        """What has to be known of the conversation."""
+        message = self.newest
+        resolved = resolved_at(self.at.row)
+        return TalkAsk(message.workspace_id, message.conversation_id, message.stamp, resolved)
+
+
+def decide_talk(case: TalkCase, episode: Episode | None) -> list[Deed]:
+    """Say what is to become of the automation's episode, now that the newest message hangs on `episode`."""
+    stand = case.stand
+    if episode is None or case.at.row.deleted is not None:
+        return [] if stand is None else [Close(stand, _reason(case))]
+    if stand is None:
+        return [_armed(case, episode)]
+    if episode.key == stand.episode.key:
+        is_free = case.is_new and stand.status is PendingStatus.PENDING
+        return [Move(stand, case.delayed, episode, case.at.concern.event)] if is_free else []
+    if not stand.is_waiting and _began_earlier(case, stand, episode):
+        return [Rekey(stand, episode)]
+    return [Close(stand, PendingSkip.EPISODE_MOVED), _armed(case, episode)]
+
+
+def _reason(case: TalkCase) -> PendingSkip:
+    is_gone = case.at.row.deleted is not None
+    return PendingSkip.SUBJECT_GONE if is_gone else PendingSkip.EPISODE_MOVED
+
+
+def _armed(case: TalkCase, episode: Episode) -> Deed:
+    subject = SubjectRef(case.at.row.type, case.at.row.id)
+    if case.is_new:
+        return Arm(case.delayed, subject, episode, case.at.concern.event)
+    return Arm(case.delayed, subject, episode, None, case.stand)
+
+
+def _began_earlier(case: TalkCase, stand: Stand, episode: Episode) -> bool:
+    """Tell whether the episode is the row's own, of which more is known now, and no later one."""
+    if episode.anchor is Anchor.AWAITING_AGENT:
+        return episode.started_at < stand.episode.started_at
+    return not case.is_new
