@@ -14,11 +14,12 @@ from api.served import Configured, Served
 from shared.db.automations import AutomationRow, VersionRow, list_versions
 from shared.masking import mask_definition
 from shared.model.automation import Definition, parse_authored
+from shared.model.delays import delay_of, show_runs_after
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TriggerType
 from shared.model.webhook_targets import check_targets
 from shared.services.automation_lists import AutomationQuery, page_of_automations
-from shared.services.automations import Edit, Turned, activate, create, delete, edit, pause
+from shared.services.automations import Edit, create, delete, edit
 from shared.services.backends import Caller
 from shared.services.fires import Fires, preview_fires
 from shared.services.references import find_automation
@@ -57,6 +58,9 @@ class AutomationOut(BaseModel):
     created_at: datetime
     updated_at: datetime
     definition: Mapping[str, Any]
+    runs_after: str | None = Field(
+        description="How long it waits before it acts; null if it acts at once.", examples=["runs after 4h"]
+    )
 
     @classmethod
     def of(cls, row: AutomationRow) -> Self:
@@ -71,20 +75,8 @@ class AutomationOut(BaseModel):
             created_at=row.created_at,
             updated_at=row.updated_at,
             definition=mask_definition(row.definition),
+            runs_after=show_runs_after(delay_of(row.definition)),
         )
-
-
-class TurnedOut(BaseModel):
-    """An automation that was turned on or off, and how many waiting runs go on."""
-
-    automation: AutomationOut
-    changed: bool
-    runs_woken: int
-
-    @classmethod
-    def of(cls, turned: Turned) -> Self:
-        """Show what became of it."""
-        return cls(automation=AutomationOut.of(turned.row), changed=turned.changed, runs_woken=turned.woken)
 
 
 class StartIn(BaseModel):
@@ -210,18 +202,6 @@ def edit_one(
 def delete_one(caller: Writer, backends: Served, automation: Reference, meant: Meant) -> None:
     """Delete an automation: what waits is cancelled, what runs stops, its history stays."""
     delete(backends, caller, automation, meant.check_row)
-
-
-@router.post("/v1/automations/{automation}/activate")
-def turn_on(caller: Writer, backends: Served, automation: Reference) -> TurnedOut:
-    """Let an automation match from now on; its waiting runs go on."""
-    return TurnedOut.of(activate(backends, caller, automation))
-
-
-@router.post("/v1/automations/{automation}/pause")
-def turn_off(caller: Writer, backends: Served, automation: Reference) -> TurnedOut:
-    """Let an automation match nothing; what runs finishes, what waits stays."""
-    return TurnedOut.of(pause(backends, caller, automation))
 
 
 @router.post("/v1/automations/{automation}/run", status_code=201)

@@ -27,6 +27,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "explain": "explain",
         "backtest": "backtest",
         "runs": "runs",
+        "pending": "pending",
         "tail": "tail",
         "dead": "dead",
         "bulk": "bulk",

@@ -15,9 +15,10 @@ from knockon.cli.connections import (
     read_settings,
 )
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
-from knockon.cli.output import Form, print_json, print_line, print_note
+from knockon.cli.output import Form, print_json, print_line
 from shared.errors import ConfigError, DefinitionError, Fault
 from shared.model.automation import Definition, load_yaml
+from shared.model.delays import delay_of, show_runs_after
 from shared.model.webhook_targets import check_targets
 from shared.model.yaml_text import WHOLE
 from shared.services.automations import apply_changes, preview_changes
@@ -73,17 +74,9 @@ def apply(options: ApplyOptions) -> None:
         return
     for change in changes:
         _print_change(change)
-    _warn_of_waiting(definitions)
     done = "would change" if options.dry_run else "changed"
     number = sum(change.kind is not ChangeKind.UNCHANGED for change in changes)
     print_line(f"{number} of {len(changes)} {done}")
-
-
-def _warn_of_waiting(definitions: Sequence[Definition]) -> None:
-    """Say of automations with a delay that nothing here keeps it yet."""
-    for definition in definitions:
-        if definition.execution_delay is not None:
-            print_note(f"{definition.key} is stored, but delays do not fire in this version")
 
 
 def read_definitions(files: Sequence[Path]) -> list[Definition]:
@@ -118,7 +111,8 @@ def _read(file: Path) -> str:
 
 def _print_change(change: Change) -> None:
     style = {"created": "green", "updated": "yellow", "deleted": "red"}.get(change.kind, "dim")
-    print_line(f"{change.kind:<9}  {change.key}", style)
+    badge = show_runs_after(delay_of(change.after or {}))
+    print_line(f"{change.kind:<9}  {change.key}{f'  ({badge})' if badge else ''}", style)
     if change.kind is ChangeKind.UPDATED:
         for line in change.diff():
             print_line(f"    {line}", {"+": "green", "-": "red"}.get(line[:1], ""))

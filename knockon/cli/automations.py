@@ -1,6 +1,6 @@
 """`knockon automations`: what there is, one of them whole, on, off, by hand, and when it fires."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +18,8 @@ from knockon.cli.output import Form, print_json, print_line, print_note, print_t
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
 from shared.masking import mask_definition
+from shared.model.delays import delay_of, show_delay, show_runs_after
+from shared.services.arming_existing import activate_and_arm
 from shared.services.automations import activate, pause
 from shared.services.fires import Fire, preview_fires, schedule_of
 from shared.services.references import check_workspace, find_automation
@@ -35,6 +37,19 @@ class OneOptions:
     """Which automation, and how to print."""
 
     reference: Reference
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateOptions:
+    """Which automation, what it waits for, and how to print."""
+
+    reference: Reference
+    arm_existing: Annotated[
+        bool,
+        typer.Option("--arm-existing", help="With a delay: wait for what is in its state already, too."),
+    ] = False
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 
@@ -75,8 +90,11 @@ def list_all(options: ListOptions) -> None:
         print_json([_document(row) for row in rows])
         return
     print_table(
-        ("KEY", "NAME", "STATUS", "TRIGGER", "VERSION", "ACTIVE SINCE", "ID"),
-        ((row.key, row.name, row.status, _trigger(row), row.version, _since(row), row.id) for row in rows),
+        ("KEY", "NAME", "STATUS", "TRIGGER", "RUNS", "VERSION", "ACTIVE SINCE", "ID"),
+        (
+            (row.key, row.name, row.status, _trigger(row), _runs(row), row.version, _since(row), row.id)
+            for row in rows
+        ),
     )
 
 
@@ -93,7 +111,9 @@ def show_one(options: OneOptions) -> None:
         return
     text = yaml.safe_dump(mask_definition(row.definition), sort_keys=False, allow_unicode=True)
     more = f", next fire {show_instant(next_fire_at)}" if next_fire_at else ""
-    print_line(f"# {row.id}, version {row.version}, {row.status}{more}\n{text.rstrip()}")
+    badge = show_runs_after(delay_of(row.definition))
+    waits = f", {badge}" if badge else ""
+    print_line(f"# {row.id}, version {row.version}, {row.status}{waits}{more}\n{text.rstrip()}")
 
 
 @group.command("next")
@@ -116,18 +136,27 @@ def show_next(options: NextOptions) -> None:
 
 
 @group.command("activate")
-@takes(OneOptions)
-def turn_on(options: OneOptions) -> None:
+@takes(ActivateOptions)
+def turn_on(options: ActivateOptions) -> None:
     """Let an automation match from now on; its waiting runs go on."""
+    who, found = caller(options.workspace), None
     with opened_backends() as backends:
-        turned = activate(backends, caller(options.workspace), options.reference)
+        if options.arm_existing:
+            turned, found = activate_and_arm(backends, who, options.reference)
+        else:
+            turned = activate(backends, who, options.reference)
     if options.output is Form.JSON:
-        print_json({**_document(turned.row), "changed": turned.changed, "runs_woken": turned.woken})
+        done = {"changed": turned.changed, "runs_woken": turned.woken}
+        existing = None if found is None else asdict(found)
+        print_json({**_document(turned.row), **done, "existing": existing})
         return
     more = f"; {turned.woken} waiting runs go on" if turned.woken else ""
     print_line(
         f"{turned.row.key} is ACTIVE{more}" if turned.changed else f"{turned.row.key} was ACTIVE already"
     )
+    if found is not None:
+        rest = "" if found.is_whole else " newest"
+        print_line(f"armed for {found.armed:,} of the {found.looked_at:,}{rest} subjects there are")
 
 
 @group.command("pause")
@@ -167,6 +196,11 @@ def _trigger(row: AutomationRow) -> str:
     return f"{trigger['type']} {more}".strip()
 
 
+def _runs(row: AutomationRow) -> str:
+    minutes = delay_of(row.definition)
+    return "at once" if minutes is None else f"after {show_delay(minutes)}"
+
+
 def _since(row: AutomationRow) -> str:
     return show_instant(from_epoch_ms(row.activated_ms)) if row.activated_ms is not None else ""
 
@@ -183,4 +217,5 @@ def _document(row: AutomationRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "definition": mask_definition(row.definition),
+        "runs_after": show_runs_after(delay_of(row.definition)),
     }

@@ -13,6 +13,7 @@ class AuditKind(StrEnum):
     FLAG = "flag"
     AUTOMATION = "automation"
     AUTOMATION_RUN = "automation_run"
+    PENDING_EXECUTION = "pending_execution"
     EVENT = "event"
     ALERT_GROUP = "alert_group"
     ALERT_CHANNEL = "alert_channel"

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from shared.db.automations import AutomationRow, delete_automation, insert_automation, update_automation
 from shared.db.endings import tell_of_ends
 from shared.db.outbox import OutboxEntry
+from shared.db.pending_moves import delete_pending_of
 from shared.db.persons_moves import (
     AUTOMATION_DELETED,
     WokenRun,
@@ -111,7 +112,11 @@ def remove_row(conn: Connection, caller: Caller, row: AutomationRow, now: dateti
     ended = [(run.run_id, row.id) for run in cancelled]
     note_stops(conn, caller, ended, (Stop.CANCELLED, AUTOMATION_DELETED), now)
     note_stops(conn, caller, [(run_id, row.id) for run_id in stopped], (Stop.ASKED, AUTOMATION_DELETED), now)
-    counts = {"runs_cancelled": len(cancelled), "runs_stopped": len(stopped)}
+    counts = {
+        "runs_cancelled": len(cancelled),
+        "runs_stopped": len(stopped),
+        "pending_deleted": delete_pending_of(conn, row.id),
+    }
     write_deed(conn, caller, Deed("automation.deleted", row.id, row.definition, None, counts), now)
     return tell_of_ends(conn, cancelled, now=now)
 

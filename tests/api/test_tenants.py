@@ -13,6 +13,7 @@ from shared.services.backends import Caller
 from shared.services.definitions import Leftovers
 from tests.api.test_openapi import GUARDED, UNKNOWN, WRITES
 from tests.calling import Api
+from tests.pending_rows import add_pending
 from tests.people import definition
 from tests.rooms import new_run
 
@@ -29,6 +30,7 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         assert automation is not None
         run = replace(new_run(automation, {}), workspace_id="w2")
         insert_runs(conn, [run])
+        add_pending(conn, "theirs", automation.id, workspace_id="w2")
         insert_notices(conn, [Notice("w2", ("owner",), "t", "b", "run", run.id)], now=now)
     event = {"type": "order.placed", "payload": {"secretly": "theirs"}}
     published = api("POST", "/v1/events", key=key, json=event).json()
@@ -42,6 +44,7 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         "notifications": api("GET", "/v1/notifications", key=key).json()["items"][0]["id"],
         "secrets": "THEIRS",
         "events": published["entries"][0]["entry_id"],
+        "pending-executions": "theirs",
         "bulk": api("POST", "/v1/bulk", key=key, json=wish).json()["id"],
     }
 

@@ -13,6 +13,7 @@ from sqlalchemy import event
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from tests.calling import Api, serving
+from tests.pending_rows import add_pending
 
 MANUAL = {
     "key": "mine",
@@ -33,6 +34,9 @@ ASKED: list[tuple[str, str, Any]] = [
     ("GET", "/v1/runs/RUN", None),
     ("POST", "/v1/runs/RUN/replay", {"from_start": True}),
     ("POST", "/v1/runs/RUN/cancel", {"force": True}),
+    ("GET", "/v1/pending-executions?automation=AUTOMATION", None),
+    ("GET", "/v1/pending-executions/WAITING", None),
+    ("POST", "/v1/pending-executions/WAITING/cancel", None),
     ("GET", "/v1/subjects/order/SUBJECT", None),
     ("DELETE", "/v1/subjects/order/SUBJECT", None),
 ]
@@ -50,12 +54,14 @@ def api(redis_url: str, database_url: str, tmp_path: Path) -> Iterator[Api]:
 
 @pytest.fixture
 def theirs(api: Api) -> dict[str, str]:
-    """Give the ids of an automation, a run and a subject of w1."""
+    """Give the ids of an automation, a run, what waits and a subject of w1."""
     key = api.key()
     automation = api("POST", "/v1/automations", key=key, json=MANUAL).json()["id"]
     run = api("POST", "/v1/automations/mine/run", key=key).json()["run_id"]
     assert api("PUT", "/v1/subjects/order/o1", key=key, json={"data": {"total": 5}}).status_code == 201
-    return {"AUTOMATION": automation, "RUN": run, "SUBJECT": "o1"}
+    with api.backends.database.begin() as conn:
+        waiting = add_pending(conn, "waiting-1", automation)
+    return {"AUTOMATION": automation, "RUN": run, "WAITING": waiting, "SUBJECT": "o1"}
 
 
 def asked(api: Api, backends: Backends, key: str, what: tuple[str, str, Any]) -> tuple[int, str, list[str]]:
@@ -100,6 +106,8 @@ def test_an_id_of_another_workspace_is_answered_as_one_that_does_not_exist(
 
 def test_lists_of_another_workspace_hold_nothing_of_it(api: Api, theirs: dict[str, str]) -> None:
     key = api.key(workspace="w2")
-    for path in ("/v1/automations", "/v1/runs", "/v1/logs", f"/v1/logs?run={theirs['RUN']}", "/v1/audit"):
+    paths = ("/v1/automations", "/v1/runs", "/v1/pending-executions", "/v1/logs", "/v1/audit")
+    for path in (*paths, f"/v1/logs?run={theirs['RUN']}"):
         text = api("GET", path, key=key).text
-        assert not [found for found in (theirs["AUTOMATION"], theirs["RUN"], "mine") if found in text]
+        named = (theirs["AUTOMATION"], theirs["RUN"], theirs["WAITING"], "mine")
+        assert not [found for found in named if found in text]

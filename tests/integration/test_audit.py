@@ -18,6 +18,7 @@ from shared.model.flag_states import FlagState
 from shared.model.roles import Role
 from shared.sealing import Seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
+from shared.services.arming_existing import activate_and_arm
 from shared.services.automations import Edit, activate, apply_changes, create, delete, edit, pause
 from shared.services.backends import Backends, Caller
 from shared.services.bulk import cancel_bulk, confirm, preview, start_bulk
@@ -25,6 +26,7 @@ from shared.services.dead_events import put_back_events
 from shared.services.definitions import Leftovers
 from shared.services.flags import set_flag
 from shared.services.members import NewMember, add_member, change_role, remove_member
+from shared.services.pending import cancel_waiting
 from shared.services.renaming import rename_workspace
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay, start_by_hand
 from shared.services.secrets import SecretStore, drop_secret, set_secret
@@ -33,6 +35,7 @@ from shared.time.clock import ManualClock
 from tests.any_rows import add_row
 from tests.bulk import wish
 from tests.pages import names, page
+from tests.pending_rows import add_pending
 from tests.people import CALLER, NOW, definition, opened_backends, set_run
 
 ANNA = NewMember("anna@example.org", Role.OWNER)
@@ -47,6 +50,7 @@ LOOKS = {
     "create_row",
     "remove_row",
     "get_subject",
+    "get_pending",
 }
 # A service's own data tells of itself by an event on the stream; a notice is its reader's own.
 TOLD_ELSEWHERE = {"put_subject", "delete_subject", "read_notice"}
@@ -82,6 +86,11 @@ class Office:
             bury(pipe, self.all.keys, [Burial("1-0", fields, "payload: is no JSON", "BadEvent")])
             (dead_id,) = pipe.execute()
         return str(dead_id.decode())
+
+    def pending(self) -> str:
+        applied(self)
+        with self.all.database.begin() as conn:
+            return add_pending(conn, "p1", "a1")
 
     def alert_group(self) -> str:
         with self.all.database.begin() as conn:
@@ -135,6 +144,16 @@ CHANGES: dict[str, tuple[Before, Change, str]] = {
         applied,
         lambda office, _: edit(office.all, CALLER, "welcome", Edit({"name": "New"}, ignore, ignore)),
         "automation.updated",
+    ),
+    "cancel_waiting": (
+        lambda office: office.pending(),
+        lambda office, pending_id: cancel_waiting(office.all, CALLER, pending_id),
+        "pending_execution.cancelled",
+    ),
+    "activate_and_arm": (
+        lambda office: create(office.all, CALLER, definition(execution_delay=5, status="PAUSED")),
+        lambda office, _: activate_and_arm(office.all, CALLER, "welcome"),
+        "automation.armed",
     ),
     "rename_workspace": (
         lambda office: None,

@@ -1,0 +1,157 @@
+"""Pending executions: what waits before it acts, what became of it, and cancelling it (docs/delayed.md)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, Self
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from api.auth import needs
+from api.paging import Listed, Page, PageAsked, no_cursor, write_cursor
+from api.runs import ID_CHARS_MAX, Automation, read_subject
+from api.served import Served
+from shared.db.pending_lists import PendingQuery, Place, page_of_pending
+from shared.db.pending_reads import PendingDetail, PendingSummary
+from shared.masking import mask_tree
+from shared.model.delays import show_runs_after
+from shared.model.event_fields import parse_instant
+from shared.model.pending import Anchor, PendingSkip, PendingStatus
+from shared.model.subjects import SubjectRef
+from shared.services.backends import Caller
+from shared.services.pending import cancel_waiting, get_pending
+from shared.services.references import find_ever_automation
+from shared.services.workspaces import Scope
+
+router: Final = APIRouter(tags=["pending executions"])
+
+Reader = Annotated[Caller, needs(Scope.RUNS_READ)]
+Writer = Annotated[Caller, needs(Scope.RUNS_WRITE)]
+PendingId = Annotated[str, Path(max_length=ID_CHARS_MAX)]
+
+
+class PendingOut(BaseModel):
+    """What waits, or has waited, for one episode of a subject."""
+
+    id: str
+    automation_id: str
+    automation_key: str | None
+    automation_name: str | None
+    runs_after: str | None = Field(
+        description="The automation's delay as it is now.", examples=["runs after 4h"]
+    )
+    subject_type: str
+    subject_id: str
+    anchor: Anchor
+    message_id: str | None
+    episode_key: str
+    started_at: datetime = Field(description="When the episode began; the clock runs from here.")
+    due_at: datetime
+    status: PendingStatus
+    skip_reason: PendingSkip | None = Field(description="Why it did not run.")
+    run_id: str | None
+    ended_at: datetime | None = Field(description="When the episode ended; null while it lasts.")
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: PendingSummary) -> Self:
+        """Show one."""
+        return cls(
+            id=row.id,
+            automation_id=row.automation_id,
+            automation_key=row.automation_key,
+            automation_name=row.automation_name,
+            runs_after=show_runs_after(row.delay_min),
+            subject_type=row.subject.type,
+            subject_id=row.subject.id,
+            anchor=row.anchor,
+            message_id=row.message_id,
+            episode_key=row.episode_key,
+            started_at=row.started_at,
+            due_at=row.due_at,
+            status=row.status,
+            skip_reason=row.skip_reason,
+            run_id=row.run_id,
+            ended_at=row.ended_at,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+
+class PendingDetailOut(PendingOut):
+    """One pending execution with the event that armed it, masked."""
+
+    trigger_event: Mapping[str, Any]
+
+    @classmethod
+    def whole(cls, detail: PendingDetail) -> Self:
+        """Show one with its event."""
+        shown = PendingOut.of(detail.row).model_dump()
+        return cls(**shown, trigger_event=mask_tree(detail.trigger_event))
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which are asked for."""
+
+    subject: Annotated[SubjectRef | None, Depends(read_subject)]
+    automation: Automation = None
+    status: Annotated[PendingStatus | None, Query(description="Only of this status.")] = None
+    skip_reason: Annotated[PendingSkip | None, Query(description="Only skipped for this reason.")] = None
+
+
+@router.get("/v1/pending-executions")
+def list_some(
+    caller: Reader, backends: Served, asked: Annotated[Which, Depends()], page: Page
+) -> Listed[PendingOut]:
+    """List pending executions, newest first; with `status=pending` what is due first."""
+    with backends.database.read() as conn:
+        found = page_of_pending(conn, _query(conn, caller, asked, page))
+    shown = [PendingOut.of(row) for row in found.rows]
+    return Listed(items=shown, next=None if found.after is None else _cursor(found.after))
+
+
+@router.get("/v1/pending-executions/{pending_id}")
+def read_one(caller: Reader, backends: Served, pending_id: PendingId) -> PendingDetailOut:
+    """Show one, with the event that armed it."""
+    with backends.database.read() as conn:
+        return PendingDetailOut.whole(get_pending(conn, caller, pending_id))
+
+
+@router.post("/v1/pending-executions/{pending_id}/cancel")
+def cancel_one(caller: Writer, backends: Served, pending_id: PendingId) -> PendingOut:
+    """Keep one that waits from firing. Its episode is spent: only the next one arms anew."""
+    return PendingOut.of(cancel_waiting(backends, caller, pending_id))
+
+
+def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> PendingQuery:
+    automation_id = None
+    if asked.automation is not None:
+        automation_id = find_ever_automation(conn, caller.workspace_id, asked.automation).id
+    return PendingQuery(
+        workspace_id=caller.workspace_id,
+        most=page.limit,
+        status=asked.status,
+        skip_reason=asked.skip_reason,
+        automation_id=automation_id,
+        subject=asked.subject,
+        after=None if page.after is None else _read_place(page.after, asked.status),
+    )
+
+
+def _cursor(place: Place) -> str:
+    return write_cursor(f"{place.due_at.isoformat() if place.due_at else ''}|{place.id}")
+
+
+def _read_place(key: str, status: PendingStatus | None) -> Place:
+    """Read where the last page ended. Raises Refused for a cursor of another list."""
+    due_at, bar, id_ = key.partition("|")
+    if not bar or bool(due_at) is not (status is PendingStatus.PENDING):
+        raise no_cursor()
+    try:
+        return Place(id_, parse_instant(due_at) if due_at else None)
+    except ValueError as error:
+        raise no_cursor() from error

@@ -1,0 +1,232 @@
+"""Arming a delayed automation for subjects that are in its state already (docs/delayed.md, "Activation").
+
+Subjects whose conditions hold are taken newest first, a batch in a transaction, so that matchers wait for a
+moment only. What has an open episode is left alone; so a second call arms what a first one left over.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection
+
+from shared.db.automations import AutomationRow
+from shared.db.history import RunLog, insert_logs
+from shared.db.pending import insert_pending, lock_episodes, lock_open
+from shared.db.pending_turns import Turn, reopen_pending, revive_pending
+from shared.db.subjects import lock_subjects
+from shared.db.subjects_newest import Mark, newest_subjects
+from shared.errors import Conflict
+from shared.ids import new_id
+from shared.keys import delayed_key
+from shared.logs import get_logger
+from shared.model.automation import Automation
+from shared.model.events import Event, event_to_json
+from shared.model.pending import SPENT, Episode, PendingRow, PendingStatus
+from shared.model.runs import LogLine
+from shared.model.stamps import format_stamp
+from shared.model.statuses import AutomationStatus
+from shared.model.subject_events import SOURCE, payload_of
+from shared.model.subjects import SubjectRow
+from shared.model.trigger_subjects import state_subject_type
+from shared.model.triggers import DATABASE_TRIGGERS
+from shared.redis_port import REDIS_ERRORS
+from shared.rules.episodes import Standing, compile_standing, state_episode
+from shared.services.auditing import Deed, write_deed
+from shared.services.automations import Turned, activate
+from shared.services.backends import Backends, Caller
+from shared.services.references import find_automation, lock_automation
+from shared.services.verdicts import automation_of
+from shared.time.clock import from_epoch_ms
+
+BATCH: Final = 500
+LOOKED_AT: Final = 10_000
+
+log: Final = get_logger("pending")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmedExisting:
+    """How many subjects were looked at, and for how many of them something waits now.
+
+    `is_whole` tells whether these were all that there are of the type.
+    """
+
+    looked_at: int
+    armed: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    armed: int
+    looked_at: int
+    after: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A subject in which the conditions hold: since when, and the event that would have told of it."""
+
+    subject: SubjectRow
+    event: Event
+    episode: Episode
+
+
+def _check_may_arm(row: AutomationRow) -> None:
+    """Raise Conflict unless subjects in a state are what the automation waits for."""
+    if automation_of(row).definition.execution_delay is None:
+        raise Conflict(f"{row.key} runs at once; only one with an execution_delay arms what exists")
+    if state_subject_type(automation_of(row).definition.trigger) is None:
+        raise Conflict(f"{row.key} waits for messages, or for no one type of subject; nothing to arm exists")
+
+
+def activate_and_arm(backends: Backends, caller: Caller, reference: str) -> tuple[Turned, ArmedExisting]:
+    """Make an automation ACTIVE, and arm it for subjects in which its conditions hold already.
+
+    One that is ACTIVE arms, too. Raises NotFound, and Conflict for one that waits for no state; then nothing
+    is done. Conflict also if it is turned off or edited meanwhile.
+    """
+    with backends.database.read() as conn:
+        _check_may_arm(find_automation(conn, caller.workspace_id, reference))
+    turned = activate(backends, caller, reference)
+    return turned, _arm_existing(backends, caller, turned.row)
+
+
+def _arm_existing(backends: Backends, caller: Caller, row: AutomationRow) -> ArmedExisting:
+    looked_at, armed, mark = 0, 0, None
+    while looked_at < LOOKED_AT:
+        batch = backends.database.transact(partial(_arm_batch, backends=backends, row=row, before=mark))
+        looked_at, armed, mark = looked_at + batch.looked_at, armed + batch.armed, batch.after
+        if mark is None:
+            break
+    found = ArmedExisting(looked_at, armed, is_whole=mark is None)
+    backends.database.transact(partial(_tell, caller=caller, row=row, found=(found, backends.clock.now())))
+    _count(backends, armed)
+    log.info("existing_armed", automation_id=row.id, looked_at=looked_at, armed=armed)
+    return found
+
+
+def _arm_batch(conn: Connection, backends: Backends, row: AutomationRow, before: Mark | None) -> _Batch:
+    """Arm the next subjects; the clock is read anew, as an earlier try may have waited."""
+    now = backends.clock.now()
+    automation = automation_of(_unchanged(conn, row))
+    type_ = state_subject_type(automation.definition.trigger) or ""
+    keys, after = newest_subjects(conn, row.workspace_id, type_, before, most=BATCH)
+    held = list(_held(automation, lock_subjects(conn, keys).values(), now))
+    return _Batch(_arm(conn, automation, held, now), len(keys), after)
+
+
+def _unchanged(conn: Connection, row: AutomationRow) -> AutomationRow:
+    """Lock the automation, so that it can be deleted only before or after. Raises Conflict."""
+    found = lock_automation(conn, row.workspace_id, row.id)
+    if found.status is not AutomationStatus.ACTIVE:
+        raise Conflict(f"{row.key} is {found.status}; activate it first")
+    if found.version != row.version:
+        raise Conflict(f"{row.key} was edited meanwhile; activate it once more")
+    return found
+
+
+def _held(automation: Automation, subjects: Iterable[SubjectRow], now: datetime) -> Iterator[_Held]:
+    standing: Standing = compile_standing(automation.definition.conditions)
+    for subject in subjects:
+        if not _is_in_scope(automation, subject):
+            continue
+        event = _event_of(subject, now)
+        start = standing.start(event, subject, now)
+        if start is not None:
+            yield _Held(subject, event, state_episode(start.stamp))
+
+
+def _is_in_scope(automation: Automation, subject: SubjectRow) -> bool:
+    wanted = automation.definition.scope_database_id
+    is_about_databases = automation.definition.trigger.type in DATABASE_TRIGGERS
+    return not is_about_databases or wanted is None or wanted == subject.database_id
+
+
+def _event_of(subject: SubjectRow, now: datetime) -> Event:
+    """Tell of a subject as it is, at its last write; so the same state is the same episode once more."""
+    return Event(
+        entry_id=format_stamp(subject.newest),
+        type=f"{subject.type}.updated",
+        workspace_id=subject.workspace_id,
+        payload=payload_of(subject),
+        id=None,
+        occurred_at=now,
+        context=None,
+        source=SOURCE,
+        sanitized=False,
+    )
+
+
+def _arm(conn: Connection, automation: Automation, held: Iterable[_Held], now: datetime) -> int:
+    """Insert rows, and let those wait again that had ended without a run; give how many wait."""
+    found = {(automation.id, each.subject.type, each.subject.id): each for each in held}
+    for row in lock_open(conn, found):
+        found.pop((row.automation_id, row.subject_type, row.subject_id), None)
+    known = lock_episodes(conn, [(*key, each.episode.key) for key, each in found.items()])
+    ended = [
+        (stand, found[stand.automation_id, stand.subject_type, stand.subject_id]) for stand in known.values()
+    ]
+    spent = [
+        (stand.id, stand.version)
+        for stand, _ in ended
+        if stand.status is PendingStatus.EXECUTED or stand.skip_reason in SPENT
+    ]
+    reopen_pending(conn, spent, now=now)
+    again = [
+        Turn(stand.id, stand.version, each.episode, event_to_json(each.event), _due(automation, each, now))
+        for stand, each in ended
+        if (stand.id, stand.version) not in spent
+    ]
+    new = [each for key, each in found.items() if (*key, each.episode.key) not in known]
+    rows = (_row(automation, each, now) for each in new)
+    return len(revive_pending(conn, again, now=now)) + len(insert_pending(conn, rows))
+
+
+def _row(automation: Automation, held: _Held, now: datetime) -> PendingRow:
+    return PendingRow(
+        id=new_id(),
+        workspace_id=automation.workspace_id,
+        automation_id=automation.id,
+        subject_type=held.subject.type,
+        subject_id=held.subject.id,
+        episode=held.episode,
+        trigger_event=event_to_json(held.event),
+        due_at=_due(automation, held, now),
+        status=PendingStatus.PENDING,
+        skip_reason=None,
+        run_id=None,
+        version=1,
+        claimed_at=None,
+        ended_at=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _due(automation: Automation, held: _Held, now: datetime) -> datetime:
+    """Say when it fires: what has been so for longer than the delay fires now, not in the past."""
+    delay = timedelta(minutes=automation.definition.execution_delay or 0)
+    active_since = from_epoch_ms(automation.activated_ms or 0)
+    return max(held.episode.started_at + delay, active_since, now)
+
+
+def _tell(
+    conn: Connection, caller: Caller, row: AutomationRow, found: tuple[ArmedExisting, datetime]
+) -> None:
+    done, now = found
+    counts: Mapping[str, int] = {"looked_at": done.looked_at, "armed": done.armed}
+    line = LogLine("info", "existing subjects armed", now, {"by": caller.actor, **counts})
+    insert_logs(conn, [RunLog(row.workspace_id, row.id, None, line)])
+    write_deed(conn, caller, Deed("automation.armed", row.id, None, counts), now)
+
+
+def _count(backends: Backends, armed: int) -> None:
+    """Count them, if Redis can be reached: they wait all the same."""
+    try:
+        backends.redis.incr(delayed_key(backends.keys, "armed"), armed)
+    except REDIS_ERRORS as error:
+        log.warning("armed_not_counted", error=type(error).__name__)

@@ -1,0 +1,99 @@
+"""What waits before it acts, over HTTP: listed, one of them, cancelled once."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from shared.services.automations import create
+from shared.services.workspaces import Scope
+from tests.calling import Api
+from tests.pending_rows import add_pending
+from tests.people import CALLER, definition
+
+PATH = "/v1/pending-executions"
+
+
+@pytest.fixture
+def waiting(api: Api) -> str:
+    """Have an automation that runs after two days and four hours, and four rows; give its id."""
+    row = create(api.backends, CALLER, definition("chase", execution_delay=3_120))
+    with api.backends.database.begin() as conn:
+        for number in range(3):
+            add_pending(conn, f"p{number}", row.id)
+        add_pending(conn, "done", row.id, status="skipped", skip_reason="conditions_changed")
+    return row.id
+
+
+def items(api: Api, key: str, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api("GET", f"{PATH}{query}", key=key).json()["items"]
+    return found
+
+
+def test_what_waits_is_listed_with_when_for_whom_and_the_rules_words(api: Api, waiting: str) -> None:
+    key = api.key(Scope.RUNS_READ)
+    assert [each["id"] for each in items(api, key)] == ["p2", "p1", "p0", "done"]
+    first, *_ = items(api, key, "?status=pending")
+    assert first["id"] == "p0"
+    assert (first["automation_key"], first["runs_after"]) == ("chase", "runs after 2d 4h")
+    assert (first["subject_type"], first["subject_id"]) == ("conversation", "p0")
+    assert (first["due_at"], first["started_at"]) == ("2026-03-02T12:00:00Z", "2026-01-01T00:00:00Z")
+    assert first["automation_id"] == waiting
+    (skipped,) = items(api, key, "?skip_reason=conditions_changed&automation=chase")
+    assert (skipped["status"], skipped["skip_reason"]) == ("skipped", "conditions_changed")
+    (one,) = items(api, key, "?subject_type=conversation&subject_id=p1")
+    assert one["id"] == "p1"
+
+
+@pytest.mark.parametrize("query", ["", "status=pending&"])
+def test_pages_go_on_where_the_last_one_ended(api: Api, waiting: str, query: str) -> None:
+    key = api.key()
+    whole = [each["id"] for each in items(api, key, f"?{query}")]
+    found: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = api("GET", f"{PATH}?{query}limit=1{cursor and f'&cursor={cursor}'}", key=key).json()
+        found += [each["id"] for each in page["items"]]
+        cursor = page["next"]
+    assert found == whole
+    other = "status=pending&" if not query else ""
+    first = api("GET", f"{PATH}?{query}limit=1", key=key).json()["next"]
+    assert api("GET", f"{PATH}?{other}cursor={first}", key=key).status_code == 422
+
+
+def test_one_is_shown_with_the_event_that_armed_it_masked(api: Api, waiting: str) -> None:
+    shown = api("GET", f"{PATH}/p1", key=api.key(Scope.RUNS_READ))
+    assert shown.json()["trigger_event"]["payload"]["n"] == 1
+    assert "tops3cret" not in shown.text
+
+
+def test_what_waits_is_cancelled_once_and_stays_spent(api: Api, waiting: str) -> None:
+    key = api.key(Scope.RUNS_WRITE)
+    done = api("POST", f"{PATH}/p1/cancel", key=key).json()
+    assert (done["status"], done["skip_reason"], done["ended_at"]) == ("skipped", "cancelled", None)
+    again = api("POST", f"{PATH}/p1/cancel", key=key)
+    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    assert "skipped (cancelled)" in again.json()["message"]
+    assert api("POST", f"{PATH}/done/cancel", key=key).status_code == 409
+    with api.backends.database.read() as conn:
+        version = conn.execute(text("SELECT version FROM pending_executions WHERE id = 'p1'")).scalar_one()
+    assert version == 2
+
+
+def test_what_a_sweep_has_claimed_can_still_be_cancelled(api: Api, waiting: str) -> None:
+    with api.backends.database.begin() as conn:
+        conn.execute(text("UPDATE pending_executions SET status = 'processing' WHERE id = 'p1'"))
+    done = api("POST", f"{PATH}/p1/cancel", key=api.key())
+    assert (done.status_code, done.json()["status"]) == (200, "skipped")
+
+
+def test_an_automation_takes_what_waits_along_when_it_is_deleted(api: Api, waiting: str) -> None:
+    key = api.key()
+    assert api("DELETE", "/v1/automations/chase", key=key).status_code == 204
+    assert items(api, key) == []
+    (entry,) = [
+        each
+        for each in api("GET", "/v1/audit", key=key).json()["items"]
+        if each["action"] == "automation.deleted"
+    ]
+    assert entry["detail"]["pending_deleted"] == 3
