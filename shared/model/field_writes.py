@@ -17,6 +17,8 @@ KEPT: Final = 20
 
 FieldWrite = tuple[Stamp, Any]
 
+_PLAIN: Final = (str, int, type(None))
+
 
 def insert_write(
     writes: tuple[FieldWrite, ...], new: FieldWrite, ends: Collection[Stamp]
@@ -43,8 +45,14 @@ def _without_one(writes: tuple[FieldWrite, ...], ends: Collection[Stamp]) -> tup
 
 def _is_repeat(before: FieldWrite, write: FieldWrite, ends: Collection[Stamp]) -> bool:
     """Tell whether a write says again what was so, in the same life."""
-    is_same = before[1] == write[1] and _rank(before) == _rank(write)
-    return is_same and not any(before[0] <= end < write[0] for end in ends)
+    return says_the_same(before, write) and not any(before[0] <= end < write[0] for end in ends)
+
+
+def says_the_same(one: FieldWrite, other: FieldWrite) -> bool:
+    """Tell whether two writes are of one value, written alike: 1 is not 1.0."""
+    if type(one[1]) is not type(other[1]) or one[1] != other[1]:
+        return False
+    return isinstance(one[1], _PLAIN) or _rank(one) == _rank(other)
 
 
 def _rank(write: FieldWrite) -> bytes:

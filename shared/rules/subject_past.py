@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from shared.model.field_writes import KEPT, FieldWrite
+from shared.model.field_writes import KEPT, FieldWrite, says_the_same
 from shared.model.stamps import Stamp
 from shared.model.subjects import SubjectRow, data
 from shared.rules.values import Absence
@@ -50,8 +50,12 @@ def _after(writes: tuple[FieldWrite, ...], since: Stamp) -> tuple[FieldWrite, ..
 
 
 def _steps(name: str, writes: tuple[FieldWrite, ...]) -> Iterator[_Step]:
-    values = (Absence.ABSENT, *(value for _, value in writes))
-    return ((stamp, name, before) for (stamp, _), (before, _) in zip(writes, pairwise(values), strict=True))
+    """Give the writes that changed something."""
+    if writes:
+        yield writes[0][0], name, Absence.ABSENT
+    for before, write in pairwise(writes):
+        if not says_the_same(before, write):
+            yield write[0], name, before[1]
 
 
 def _states(

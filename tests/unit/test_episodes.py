@@ -187,6 +187,38 @@ def test_where_a_full_history_is_true_all_along_it_may_have_begun_before() -> No
     assert start_of(PENDING, *writes) == since(40)
 
 
+def test_where_one_of_two_histories_is_cut_off_the_other_says_nothing_of_before() -> None:
+    tree = {
+        "all": [
+            {"field": "conversation.owner", "op": "is_not_empty"},
+            {"field": "conversation.status", "op": "ne", "value": "closed"},
+        ]
+    }
+    writes: list[Change] = [
+        *(write(ms, owner=ms) for ms in range(1, 21)),
+        write(21, status="closed"),
+        *(write(ms, status=ms) for ms in range(31, 71)),
+    ]
+    assert start_of(tree, *writes[:25]) == since(31)
+    assert start_of(tree, *writes) == Start((51, 0), is_first_known=True)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"all": [PENDING, RELABELLED]},
+        {"all": [PENDING, {"not": RELABELLED}]},
+        {"any": [PENDING, {"not": {"any": [RELABELLED, {"not": UNASSIGNED}]}}]},
+        {"any": [PENDING, {"all": [{"not": {"not": RELABELLED}}, PENDING]}]},
+        {"not": {"any": [RELABELLED, {"not": PENDING}]}},
+    ],
+)
+def test_what_an_event_changed_does_not_move_the_beginning(tree: dict[str, object]) -> None:
+    standing = compile_standing(tree)
+    assert standing.reads_subject("conversation")
+    assert start_of(tree, write(1, status="open", owner="x"), write(2, status="pending")) == since(2)
+
+
 def test_after_many_touches_the_birth_is_not_known_any_more() -> None:
     touches = [write(ms, labels=[ms]) for ms in range(1, 41)]
     assert start_of(UNASSIGNED, *touches[:10]) == since(1)
@@ -346,7 +378,8 @@ def test_what_has_been_forgotten_is_never_taken_for_known(
     begun = replayed(tree, steps)
     found = start_of(tree, *changes_of(steps))
     if found is None or begun is None:
-        assert found is begun is None
+        assert found is None
+        assert begun is None
     elif found.is_first_known:
         assert found.stamp >= begun
     else:

@@ -64,7 +64,11 @@ def test_the_newest_write_stays_though_it_says_nothing_new() -> None:
 
 
 def test_a_repeat_in_another_life_is_none() -> None:
-    writes = [write(1, "a"), delete(2), *(write(ms, "a") for ms in range(3, 40))]
+    writes: list[SubjectWrite | SubjectDelete] = [
+        write(1, "a"),
+        delete(2),
+        *(write(ms, "a") for ms in range(3, 40)),
+    ]
     row = row_of(*writes)
     assert row.fields["v"][:2] == (((1, 0), "a"), ((3, 0), "a"))
     assert data(row) == {"v": "a"}
