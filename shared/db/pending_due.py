@@ -72,14 +72,14 @@ DUE_OF_MANY: Final = Sql(
 )
 
 
-def due_rows(conn: Connection, *, now: datetime, most: int) -> list[DueClaim]:
+def due_rows(conn: Connection, *, now: datetime, most: int, few: int = FEW) -> list[DueClaim]:
     """Choose rows that are due: the oldest of each workspace, then the next of each, and so on.
 
     The cost follows what is due. Only a backlog makes it look at every workspace for which rows wait.
     """
     values = {"now": write_instant(now), "most": most}
-    rows = DUE_OF_FEW.run(conn, {**values, "few": FEW}).all()
-    if rows and rows[0].looked_at == FEW:
+    rows = DUE_OF_FEW.run(conn, {**values, "few": few}).all()
+    if rows and rows[0].looked_at == few:
         rows = DUE_OF_MANY.run(conn, {**values, "each": most}).all()
     return [DueClaim(row.id, row.version) for row in rows]
 
