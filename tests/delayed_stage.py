@@ -43,6 +43,10 @@ PENDING_NOW = {"field": "conversation.status", "op": "eq", "value": "pending"}
 LABEL = {"type": "ADD_LABEL", "config": {"labels": ["stale-pending"]}}
 
 
+def _as_it_is(settler: Settler) -> Settler:
+    return settler
+
+
 @dataclass
 class Stage:
     """What a test acts on and looks at. Conversations, unless it is said otherwise; the workspace is w1."""
@@ -214,25 +218,27 @@ def arm(stage: Stage, automation_id: str, event: Event, episode: Episode, **give
     return row.id
 
 
-def engine(
+def engine_of(
     stage: Stage,
     executors: Mapping[str, Execute] | None = None,
-    settler: Callable[[Settler], Settler] = lambda found: found,
+    settler: Callable[[Settler], Settler] | None = _as_it_is,
 ) -> Engine:
-    """Start a worker's engine; `settler` may stand around the one for delayed runs."""
+    """Start a worker's engine; `settler` may stand around the one for delayed runs, None leaves it away."""
     parts = replace(open_parts(stage.settings), clock=stage.clock, database=stage.backends.database)
-    parts = with_settlers(replace(parts, executors={**parts.executors, **(executors or {})}))
-    parts = replace(parts, settlers={RunSource.DELAYED: settler(parts.settlers[RunSource.DELAYED])})
+    parts = replace(parts, executors={**parts.executors, **(executors or {})})
+    if settler is not None:
+        inner = with_settlers(parts).settlers[RunSource.DELAYED]
+        parts = replace(parts, settlers={RunSource.DELAYED: settler(inner)})
     engine = Engine(parts)
     engine.start()
     stage.engines.append(engine)
     return engine
 
 
-def drive(stage: Stage, engine: Engine, *run_ids: str) -> None:
-    """Have an engine drive runs to their rest; all that there are unless some are named."""
-    engine.take(list(run_ids) or [run.id for run in stage.runs()])
-    assert engine.wait_idle(20)
+def drive(stage: Stage, engine: Engine, timeout_s: float = 20) -> None:
+    """Have an engine drive all runs to their rest."""
+    engine.take([run.id for run in stage.runs()])
+    assert engine.wait_idle(timeout_s)
 
 
 def run_of(stage: Stage, pending_id: str) -> Any:

@@ -22,6 +22,7 @@ from shared.model.runs import (
     HandedBack,
     LogLine,
     Retried,
+    RunSource,
     Succeeded,
 )
 from tests.runs import HOOK, LOCAL, NOW, claimed, done, event, plan
@@ -232,3 +233,34 @@ def test_a_change_that_is_refused_gives_the_record_of_a_failed_action(error: Any
         f"action 1/1 {LOCAL} failed",
     ]
     assert f"action 1/1 {LOCAL} done" not in said(instead)
+
+
+def test_a_run_that_has_waited_is_asked_about_instead_of_its_event() -> None:
+    stage = FakeStage()
+    run = claimed(source=RunSource.DELAYED)
+    assert (
+        said(*lived(run, plan(LOCAL, conditions={"field": "never", "op": "eq", "value": 1}), stage))[-1]
+        == "run completed"
+    )
+    assert (stage.asked, stage.performed) == (["r1"], [1])
+
+
+def test_a_run_that_stands_down_ends_with_the_reason_and_does_nothing() -> None:
+    why = {"failed": []}
+    stage = FakeStage(stopped=Stopped(Succeeded(SkipReason.EPISODE_MOVED, {}), why))
+    (record,) = lived(claimed(source=RunSource.DELAYED), plan(LOCAL), stage)
+    assert record.outcome == Succeeded(SkipReason.EPISODE_MOVED, {})
+    assert (record.logs[-1].message, record.logs[-1].data) == ("run skipped: episode_moved", why)
+    assert stage.performed == []
+
+
+def test_nobody_is_asked_about_a_run_that_has_acted() -> None:
+    stage = FakeStage(stopped=Stopped(Succeeded(SkipReason.EPISODE_MOVED, {})))
+    lived(claimed(done(1), source=RunSource.DELAYED), plan(HOOK, LOCAL), stage)
+    assert (stage.asked, stage.performed) == ([], [2])
+
+
+def test_nobody_is_asked_about_a_run_that_a_guard_has_stopped() -> None:
+    stage = FakeStage()
+    lived(claimed(source=RunSource.DELAYED, stop_reason="CANCELLED"), plan(LOCAL), stage)
+    assert stage.asked == []
