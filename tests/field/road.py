@@ -30,11 +30,13 @@ from tests.matching import Post, open_post
 from tests.receiver import Receiver, Script
 from tests.rooms import Execute, open_room
 from tests.waiting import poll
+from timers.delayed import DelayedSweep
 from watchdog.parts import Parts as WatchdogParts
 from worker.handles import HandleJob
 from worker.presence import Link
 from worker.reading import HandleReader
 from worker.scheduler import RetryScheduler
+from worker.settlers import with_settlers
 
 W1 = Caller("w1", "USER cli:anna")
 W2 = Caller("w2", "USER cli:bert")
@@ -46,8 +48,9 @@ REST_S = 30.0
 class HeldClock(SystemClock):
     """A clock whose instants stand still until they are moved; stretches pass as they do."""
 
-    def __init__(self) -> None:
-        self._now = super().now()
+    def __init__(self, begins: datetime | None = None) -> None:
+        """Stand at the present moment, or at one of the test's own."""
+        self._now = begins or super().now()
         self._ahead_s = 0.0
 
     def now(self) -> datetime:
@@ -131,6 +134,11 @@ class Road(Sights):
         self.clock.advance(timedelta(seconds=seconds))
         self.rest()
 
+    def sweep(self) -> None:
+        """Fire what has waited long enough, and skip what has waited in vain; nothing runs yet."""
+        expiry = timedelta(hours=self.room.parts.settings.delay_expiry_h)
+        DelayedSweep(self.post.backends, expiry).pass_once()
+
     def watchdog(self) -> WatchdogParts:
         """Give the parts of a watchdog over all this."""
         parts = self.room.parts
@@ -165,10 +173,13 @@ def open_road(
     script: Script | None = None,
     **settings: Any,
 ) -> Iterator[Road]:
-    """Open a road on the servers of `urls`, Redis first; the workspaces w1 and w2 have an owner each."""
-    clock = HeldClock()
+    """Open a road on the servers of `urls`, Redis first; the workspaces w1 and w2 have an owner each.
+
+    Its clock stands at the present moment, or at the one given as `begins`.
+    """
+    clock = HeldClock(settings.pop("begins", None))
     opened = open_room(*urls, executors, webhook_allow_private=True, **settings)
-    room = replace(opened, parts=replace(opened.parts, clock=clock))
+    room = replace(opened, parts=with_settlers(replace(opened.parts, clock=clock)))
     parts = room.parts
     _people(parts)
     engine = Engine(parts)
