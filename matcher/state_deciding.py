@@ -6,6 +6,7 @@ told by what is known of the subject, in whatever order it came to be known.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from matcher.concerns import Projected
 from matcher.deeds import Arm, Close, Deed, Rekey
@@ -18,6 +19,8 @@ from shared.model.stamps import Stamp
 from shared.model.statuses import AutomationStatus
 from shared.model.subjects import SubjectRef, SubjectRow
 from shared.rules.episodes import Start, state_episode
+
+NEVER: Final[Stamp] = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,23 @@ def decide_state(case: StateCase) -> list[Deed]:
 
 
 def _decide_newest(case: StateCase) -> list[Deed]:
-    """Conditions that read nothing of the subject hold from the newest event on that names and meets them."""
+    """Conditions that read nothing of the subject hold from the newest event on that names and meets them.
+
+    What was told of an earlier life of the subject is over with it.
+    """
+    stand, born_after = case.stand, case.row.born_after or NEVER
+    gone: list[Deed] = []
+    if stand is not None and stand.episode.anchor_stamp <= born_after:
+        gone, stand = [Close(stand, PendingSkip.SUBJECT_GONE)], None
     start = _start(case, case.event) if case.is_named else None
-    if start is None:
+    stamp = _stamp(case)
+    if start is None or stamp <= born_after:
+        return gone
+    if stand is None:
+        return [*gone, _armed(case, stamp)]
+    if stamp <= stand.episode.anchor_stamp:
         return []
-    stamp, born_after = _stamp(case), case.row.born_after
-    if born_after is not None and stamp <= born_after:
-        return []
-    if case.stand is None:
-        return [_armed(case, stamp)]
-    if stamp <= case.stand.episode.anchor_stamp:
-        return []
-    return [Close(case.stand, PendingSkip.EPISODE_MOVED), _armed(case, stamp)]
+    return [Close(stand, PendingSkip.EPISODE_MOVED), _armed(case, stamp)]
 
 
 def _start(case: StateCase, event: Event) -> Start | None:

@@ -44,8 +44,10 @@ class TalkCase:
 def decide_talk(case: TalkCase, episode: Episode | None) -> list[Deed]:
     """Say what is to become of the automation's episode, now that the newest message hangs on `episode`."""
     stand = case.stand
-    if episode is None or case.at.row.deleted is not None:
-        return [] if stand is None else [Close(stand, _reason(case))]
+    if _is_gone(case):
+        return [] if stand is None else [Close(stand, PendingSkip.SUBJECT_GONE)]
+    if episode is None:
+        return [] if stand is None else [Close(stand, PendingSkip.EPISODE_MOVED)]
     if stand is None:
         return [_armed(case, episode)]
     if episode.key == stand.episode.key:
@@ -56,9 +58,10 @@ def decide_talk(case: TalkCase, episode: Episode | None) -> list[Deed]:
     return [Close(stand, PendingSkip.EPISODE_MOVED), _armed(case, episode)]
 
 
-def _reason(case: TalkCase) -> PendingSkip:
-    is_gone = case.at.row.deleted is not None
-    return PendingSkip.SUBJECT_GONE if is_gone else PendingSkip.EPISODE_MOVED
+def _is_gone(case: TalkCase) -> bool:
+    """Tell whether the conversation in which the message was written has been deleted."""
+    row = case.at.row
+    return row.deleted is not None or (row.born_after is not None and case.newest.stamp < row.born_after)
 
 
 def _armed(case: TalkCase, episode: Episode) -> Deed:
