@@ -246,7 +246,7 @@ def test_a_run_that_has_waited_is_asked_about_instead_of_its_event() -> None:
 
 
 def test_a_run_that_stands_down_ends_with_the_reason_and_does_nothing() -> None:
-    why = {"failed": []}
+    why: dict[str, Any] = {"failed": []}
     stage = FakeStage(stopped=Stopped(Succeeded(SkipReason.EPISODE_MOVED, {}), why))
     (record,) = lived(claimed(source=RunSource.DELAYED), plan(LOCAL), stage)
     assert record.outcome == Succeeded(SkipReason.EPISODE_MOVED, {})
