@@ -2,23 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from api.auth import needs
 from api.paging import Listed, Page, PageAsked, no_cursor, write_cursor
+from api.pending_models import PendingOut
 from api.runs import ID_CHARS_MAX, Automation, read_subject
 from api.served import Served
 from shared.db.pending_lists import PendingQuery, Place, page_of_pending
-from shared.db.pending_reads import PendingDetail, PendingSummary
+from shared.db.pending_reads import PendingDetail
 from shared.masking import mask_tree
-from shared.model.delays import show_runs_after
 from shared.model.event_fields import parse_instant
-from shared.model.pending import Anchor, PendingSkip, PendingStatus
+from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from shared.services.backends import Caller
 from shared.services.pending import cancel_waiting, get_pending
@@ -30,55 +28,6 @@ router: Final = APIRouter(tags=["pending executions"])
 Reader = Annotated[Caller, needs(Scope.RUNS_READ)]
 Writer = Annotated[Caller, needs(Scope.RUNS_WRITE)]
 PendingId = Annotated[str, Path(max_length=ID_CHARS_MAX)]
-
-
-class PendingOut(BaseModel):
-    """What waits, or has waited, for one episode of a subject."""
-
-    id: str
-    automation_id: str
-    automation_key: str | None
-    automation_name: str | None
-    runs_after: str | None = Field(
-        description="The automation's delay as it is now.", examples=["runs after 4h"]
-    )
-    subject_type: str
-    subject_id: str
-    anchor: Anchor
-    message_id: str | None
-    episode_key: str
-    started_at: datetime = Field(description="When the episode began; the clock runs from here.")
-    due_at: datetime
-    status: PendingStatus
-    skip_reason: PendingSkip | None = Field(description="Why it did not run.")
-    run_id: str | None
-    ended_at: datetime | None = Field(description="When the episode ended; null while it lasts.")
-    created_at: datetime
-    updated_at: datetime
-
-    @classmethod
-    def of(cls, row: PendingSummary) -> Self:
-        """Show one."""
-        return cls(
-            id=row.id,
-            automation_id=row.automation_id,
-            automation_key=row.automation_key,
-            automation_name=row.automation_name,
-            runs_after=show_runs_after(row.delay_min),
-            subject_type=row.subject.type,
-            subject_id=row.subject.id,
-            anchor=row.anchor,
-            message_id=row.message_id,
-            episode_key=row.episode_key,
-            started_at=row.started_at,
-            due_at=row.due_at,
-            status=row.status,
-            skip_reason=row.skip_reason,
-            run_id=row.run_id,
-            ended_at=row.ended_at,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
 
 
 class PendingDetailOut(PendingOut):

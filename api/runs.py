@@ -14,6 +14,7 @@ from api.errors import refused_at
 from api.instants import Instant
 from api.log_lines import LogOut
 from api.paging import Listed, Page, PageAsked, write_cursor
+from api.pending_models import PendingOut
 from api.served import Served
 from shared.db.log_reads import run_log
 from shared.db.reads import RunDetail, RunSummary, read_run
@@ -21,6 +22,7 @@ from shared.db.run_lists import RunQuery, page_of_runs
 from shared.errors import NotFound
 from shared.masking import mask_tree
 from shared.model.moves import RunStatus
+from shared.model.runs import RunSource
 from shared.model.subjects import SubjectRef
 from shared.model.triggers import TriggerType
 from shared.services.backends import Caller
@@ -98,6 +100,10 @@ class AttemptOut(BaseModel):
 class RunDetailOut(RunOut):
     """A run with all that is on record: what it got and gave, actions, attempts, the first 500 lines."""
 
+    source: RunSource
+    pending_execution: PendingOut | None = Field(
+        description="What waited for the run, of the source delayed."
+    )
     input: Mapping[str, Any]
     output: Mapping[str, Any] | None
     actions: list[ActionOut]
@@ -236,4 +242,7 @@ def _shown(row: RunSummary) -> Any:
 def _detail(detail: RunDetail, lines: list[LogOut]) -> RunDetailOut:
     told = asdict(detail)
     told.pop("run")
-    return RunDetailOut.model_validate({**_shown(detail.run), **mask_tree(told), "logs": lines})
+    told.pop("pending")
+    waited = None if detail.pending is None else PendingOut.of(detail.pending)
+    more = {"pending_execution": waited, "logs": lines}
+    return RunDetailOut.model_validate({**_shown(detail.run), **mask_tree(told), **more})

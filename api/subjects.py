@@ -1,6 +1,7 @@
 """Subjects: what is known of them, read and written by other services. Each change is told of by an event."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Depends, Path, Response
@@ -38,6 +39,14 @@ class SubjectOut(BaseModel):
         return cls(type=row.type, id=row.id, data=data(row), databaseId=row.database_id)
 
 
+class SeenOut(SubjectOut):
+    """A subject as it is read."""
+
+    waiting_since: datetime | None = Field(
+        description="Of a conversation: when the first message came that nobody has answered."
+    )
+
+
 class WrittenOut(SubjectOut):
     """A subject after a write: which fields it changed, and the event that tells of them, if any."""
 
@@ -71,9 +80,10 @@ Which = Annotated[SubjectRef, Depends(read_which)]
 
 
 @router.get("/v1/subjects/{subject_type}/{subject_id:path}")
-def read_one(caller: Reader, backends: Served, which: Which) -> SubjectOut:
+def read_one(caller: Reader, backends: Served, which: Which) -> SeenOut:
     """Show a subject."""
-    return SubjectOut.of(get_subject(backends.database, caller, which.type, which.id))
+    seen = get_subject(backends.database, caller, which.type, which.id)
+    return SeenOut(**SubjectOut.of(seen.row).model_dump(), waiting_since=seen.waiting_since)
 
 
 @router.put(

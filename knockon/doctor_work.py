@@ -8,10 +8,12 @@ from knockon.findings import Finding, Level
 from shared.db.automation_uses import automations_using
 from shared.db.engine import Database
 from shared.db.gauges import COUNTED, read_gauges
+from shared.db.pending_moves import Overdue
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 
 LONG_WAIT: Final = timedelta(minutes=5)
+LATE: Final = timedelta(minutes=2)
 UNSENT_LONG: Final = timedelta(minutes=3)
 NAMED: Final = 5
 
@@ -22,6 +24,7 @@ def examine_work(database: Database, settings: Settings) -> Iterator[Finding]:
     with database.read() as conn:
         found = read_gauges(conn, now=now)
     yield _runs(found.pending, found.waiting_since, now)
+    yield _delayed(found.delayed, now)
     yield _outbox(found.unsent, found.unsent_since, now)
     yield _actions(database, settings)
 
@@ -31,6 +34,13 @@ def _runs(pending: int, since: datetime | None, now: datetime) -> Finding:
         text = f"{_count(pending)} wait, the first that could start for {_minutes(now - since)} minutes"
         return Finding(Level.WARN, "runs", text, "see that a worker runs, or start one more")
     return Finding(Level.OK, "runs", f"{_count(pending)} wait, none that could start for long")
+
+
+def _delayed(found: Overdue, now: datetime) -> Finding:
+    if found.since is not None and now - found.since > LATE:
+        late = f"{_count(found.due)} are due, the first for {_minutes(now - found.since)} minutes"
+        return Finding(Level.WARN, "delayed", late, "see that timers run: their sweep is behind")
+    return Finding(Level.OK, "delayed", f"{_count(found.waiting)} wait for their hour, none is overdue")
 
 
 def _outbox(unsent: int, since: datetime | None, now: datetime) -> Finding:

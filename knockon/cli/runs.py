@@ -18,7 +18,9 @@ from knockon.cli.output import (
     show_json,
     show_span,
 )
+from knockon.cli.pending import pending_document, standing
 from shared.db.log_reads import LogRow, run_log
+from shared.db.pending_reads import PendingSummary
 from shared.db.reads import RunDetail, RunSummary, read_run
 from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import NotFound
@@ -82,7 +84,9 @@ def show_one(options: ShowOptions) -> None:
     if detail is None:
         raise NotFound(f"there is no run {options.run_id!r} in workspace {options.workspace!r}")
     if options.output is Form.JSON:
-        print_json(mask_tree({**asdict(detail), "logs": [asdict(line) for line in logs]}))
+        waited = None if detail.pending is None else pending_document(detail.pending)
+        told = {**asdict(detail), "pending": waited, "logs": [asdict(line) for line in logs]}
+        print_json(mask_tree(told))
         return
     _print_head(detail)
     _print_actions(detail)
@@ -121,6 +125,8 @@ def _print_head(detail: RunDetail) -> None:
         "why": run.why,
         "error": mask_text(run.error["message"]) if run.error else "",
         "trigger": run.trigger_type,
+        "source": detail.source,
+        "waited": "" if detail.pending is None else _waited(detail.pending),
         "retries": run.retry_count,
         "next attempt": show_instant(run.next_attempt_at),
         "stop asked": run.stop_reason if run.status is not RunStatus.CANCELLED else "",
@@ -135,6 +141,11 @@ def _print_head(detail: RunDetail) -> None:
     for name, value in facts.items():
         if value not in ("", None):
             print_line(f"{name:<12}  {value}")
+
+
+def _waited(row: PendingSummary) -> str:
+    since, due = show_instant(row.started_at), show_instant(row.due_at)
+    return f"pending execution {row.id} since {since}, due {due}, {standing(row)}"
 
 
 def _masked(tree: Any) -> str:

@@ -27,6 +27,7 @@ class Ageing(StrEnum):
     ALERT_SENDS = "alert_sends"
     ALERT_GROUPS = "alert_groups"
     BULK_OPERATIONS = "bulk_operations"
+    PENDING_EXECUTIONS = "pending_executions"
     VERSIONS = "versions"
     IDEMPOTENCY_KEYS = "idempotency_keys"
 
@@ -87,6 +88,15 @@ BULK_OPERATIONS: Final = sql(
         ORDER BY r.id LIMIT :most)
     """
 )
+# The row of an episode that goes on has no end: it keeps the episode from firing twice. What came back to
+# life meanwhile has none any more, so it is looked at once more.
+PENDING_EXECUTIONS: Final = sql(
+    """
+    DELETE FROM pending_executions WHERE ended_at < :before AND id IN (
+        SELECT r.id FROM pending_executions r WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
+        ORDER BY r.ended_at LIMIT :most)
+    """
+)
 VERSIONS: Final = sql(
     """
     DELETE FROM automation_versions WHERE (automation_id, version) IN (
@@ -115,6 +125,7 @@ _STATEMENTS: Final = MappingProxyType(
         Ageing.ALERT_SENDS: ALERT_SENDS,
         Ageing.ALERT_GROUPS: ALERT_GROUPS,
         Ageing.BULK_OPERATIONS: BULK_OPERATIONS,
+        Ageing.PENDING_EXECUTIONS: PENDING_EXECUTIONS,
         Ageing.VERSIONS: VERSIONS,
         Ageing.IDEMPOTENCY_KEYS: IDEMPOTENCY_KEYS,
     }

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from shared.db.alerts import waiting
 from shared.db.locks import WATCHDOG, is_lock_held
+from shared.db.pending_moves import Overdue, count_overdue
 from shared.db.server_clock import clock_skew
 from shared.db.sql import sql
 from shared.db.types import read_instant, write_instant
@@ -73,6 +74,7 @@ class Gauges:
     pending: int
     waiting_since: datetime | None
     schedules_due: int
+    delayed: Overdue
     unsent: int
     unsent_since: datetime | None
     alerts: int
@@ -94,6 +96,7 @@ def read_gauges(conn: Connection, *, now: datetime) -> Gauges:
         pending=counts.pending,
         waiting_since=read_instant(oldest.since),
         schedules_due=counts.schedules_due,
+        delayed=count_overdue(conn, now=now, most=COUNTED),
         unsent=counts.unsent,
         unsent_since=read_instant(counts.unsent_since),
         alerts=counts.unfolded + counts.sends,

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row
 
+from shared.db.pending_reads import PendingSummary, find_pending_of_run
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_instant, read_json
 from shared.model.moves import RunStatus
+from shared.model.runs import RunSource
 
 RUN_COLUMNS: Final = """
     r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name,
@@ -131,16 +133,18 @@ class AttemptRow:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """Everything that is on record about a run, its log aside."""
+    """Everything that is on record about a run, its log aside; `pending` is what waited for it."""
 
     run: RunSummary
+    source: RunSource
     input: Mapping[str, Any]
     output: Mapping[str, Any] | None
     actions: tuple[ActionRow, ...]
     attempts: tuple[AttemptRow, ...]
+    pending: PendingSummary | None
 
 
-READ_DOCUMENTS: Final = sql("SELECT r.input, r.output FROM automation_runs r WHERE r.id = :id")
+READ_DOCUMENTS: Final = sql("SELECT r.source, r.input, r.output FROM automation_runs r WHERE r.id = :id")
 READ_ACTIONS: Final = sql(
     """
     SELECT r.position, r.type, r.output, r.started_at, r.ended_at FROM run_actions r
@@ -164,10 +168,14 @@ def read_run(conn: Connection, workspace_id: str, run_id: str) -> RunDetail | No
     documents = READ_DOCUMENTS.run(conn, which).one()
     return RunDetail(
         run=found,
+        source=RunSource(documents.source),
         input=read_json(documents.input),
         output=read_json(documents.output),
         actions=tuple(_action(row) for row in READ_ACTIONS.run(conn, which)),
         attempts=tuple(_attempt(row) for row in READ_ATTEMPTS.run(conn, which)),
+        pending=find_pending_of_run(conn, workspace_id, run_id)
+        if documents.source == RunSource.DELAYED
+        else None,
     )
 
 

@@ -6,11 +6,21 @@ from types import MappingProxyType
 from typing import Final
 
 from shared.action_types import action_types
-from shared.keys import DEAD_LETTERS, Keys
+from shared.keys import DEAD_LETTERS, Keys, delayed_key
+from shared.model.pending import PendingSkip
 from shared.model.triggers import TriggerType
 
-SKIPPED: Final = ("filter_mismatch", "inactive", "expired", "deduped")
+SKIPPED: Final = (
+    "filter_mismatch",
+    "inactive",
+    "expired",
+    "deduped",
+    "no_subject",
+    "self_trigger",
+    "depth_limit",
+)
 OUTCOMES: Final = ("succeeded", "failed")
+DELAYED: Final = ("armed", "moved", "closed", "executed")
 HEALTH: Final[Mapping[str, str]] = MappingProxyType(
     {
         DEAD_LETTERS: "knockon_dead_letters_total",
@@ -41,6 +51,10 @@ def counter_keys(keys: Keys) -> Iterator[CounterKey]:
         yield CounterKey(keys.matched(trigger_type), "knockon_matched_total", (trigger_type,))
     for reason in SKIPPED:
         yield CounterKey(keys.skipped(reason), "knockon_skipped_total", (reason,))
+    for outcome in DELAYED:
+        yield CounterKey(delayed_key(keys, outcome), "knockon_delayed_total", (outcome,))
+    for why in PendingSkip:
+        yield CounterKey(delayed_key(keys, f"skipped:{why}"), "knockon_delayed_skipped_total", (why,))
     for action_type in action_types():
         for outcome in OUTCOMES:
             key = keys.action(action_type, outcome)

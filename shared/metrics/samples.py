@@ -78,6 +78,10 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
         "knockon_queue_suspended": Metric(Kind.GAUGE, "1 while rq suspend is in force, else 0."),
         "knockon_retries_waiting": Metric(Kind.GAUGE, "Runs that wait for their next attempt."),
         "knockon_due_rows": Metric(Kind.GAUGE, "What is due by the clock and was not taken yet.", ("kind",)),
+        "knockon_pending_executions": Metric(Kind.GAUGE, "Pending executions that wait, at most 10,000."),
+        "knockon_pending_executions_late_seconds": Metric(
+            Kind.GAUGE, "For how long the first pending execution that waits is due; 0 if none is."
+        ),
         "knockon_runs_running": Metric(Kind.GAUGE, "Runs under a claim, at most 10,000."),
         "knockon_runs_pending": Metric(
             Kind.GAUGE, "Runs that wait, for a worker or their next attempt, at most 10,000."
@@ -103,6 +107,12 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
         "knockon_skipped_total": Metric(
             Kind.COUNTER, "Events and automations that did not meet, by reason.", ("reason",)
         ),
+        "knockon_delayed_total": Metric(
+            Kind.COUNTER, "What became of pending executions, by what was done to them.", ("outcome",)
+        ),
+        "knockon_delayed_skipped_total": Metric(
+            Kind.COUNTER, "Pending executions that did not run, by reason.", ("reason",)
+        ),
         "knockon_actions_total": Metric(
             Kind.COUNTER, "Actions that succeeded, and attempts that failed.", ("type", "outcome")
         ),
@@ -127,7 +137,7 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
             Kind.HISTOGRAM, "From a run's first claim to its end, waits between attempts too.", ("outcome",)
         ),
         "knockon_sweep_lateness_seconds": Metric(
-            Kind.HISTOGRAM, "How long after its slot a schedule was fired."
+            Kind.HISTOGRAM, "How long after it was due a schedule or a pending execution was fired."
         ),
     }
 )

@@ -20,7 +20,6 @@ from shared.db.subjects import lock_subjects
 from shared.db.subjects_newest import Mark, newest_subjects
 from shared.errors import Conflict
 from shared.ids import new_id
-from shared.keys import delayed_key
 from shared.logs import get_logger
 from shared.model.automation import Automation
 from shared.model.events import Event, event_to_json
@@ -32,11 +31,11 @@ from shared.model.subject_events import SOURCE, payload_of
 from shared.model.subjects import SubjectRow
 from shared.model.trigger_subjects import state_subject_type
 from shared.model.triggers import DATABASE_TRIGGERS
-from shared.redis_port import REDIS_ERRORS
 from shared.rules.episodes import Standing, compile_standing, state_episode
 from shared.services.auditing import Deed, write_deed
 from shared.services.automations import Turned, activate
 from shared.services.backends import Backends, Caller
+from shared.services.pending import count_delayed
 from shared.services.references import find_automation, lock_automation
 from shared.services.verdicts import automation_of
 from shared.time.clock import from_epoch_ms
@@ -104,7 +103,7 @@ def _arm_existing(backends: Backends, caller: Caller, row: AutomationRow) -> Arm
             break
     found = ArmedExisting(looked_at, armed, is_whole=mark is None)
     backends.database.transact(partial(_tell, caller=caller, row=row, found=(found, backends.clock.now())))
-    _count(backends, armed)
+    count_delayed(backends, "armed", armed)
     log.info("existing_armed", automation_id=row.id, looked_at=looked_at, armed=armed)
     return found
 
@@ -222,11 +221,3 @@ def _tell(
     line = LogLine("info", "existing subjects armed", now, {"by": caller.actor, **counts})
     insert_logs(conn, [RunLog(row.workspace_id, row.id, None, line)])
     write_deed(conn, caller, Deed("automation.armed", row.id, None, counts), now)
-
-
-def _count(backends: Backends, armed: int) -> None:
-    """Count them, if Redis can be reached: they wait all the same."""
-    try:
-        backends.redis.incr(delayed_key(backends.keys, "armed"), armed)
-    except REDIS_ERRORS as error:
-        log.warning("armed_not_counted", error=type(error).__name__)

@@ -1,19 +1,23 @@
 """What a person does to what waits before it acts (docs/delayed.md): look at one, cancel one."""
 
+from typing import Final
+
 from sqlalchemy import Connection
 
 from shared.db.history import RunLog, insert_logs
 from shared.db.pending_moves import cancel_pending
 from shared.db.pending_reads import PendingDetail, PendingSummary, find_pending
 from shared.errors import Conflict, NotFound
+from shared.keys import delayed_key
 from shared.logs import get_logger
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.runs import LogLine
+from shared.redis_port import REDIS_ERRORS
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Backends, Caller
 from shared.services.references import check_workspace
 
-log = get_logger("pending")
+log: Final = get_logger("pending")
 
 
 def get_pending(conn: Connection, caller: Caller, pending_id: str) -> PendingDetail:
@@ -50,8 +54,17 @@ def cancel_waiting(backends: Backends, caller: Caller, pending_id: str) -> Pendi
         return get_pending(conn, caller, pending_id).row
 
     row = backends.database.transact(work)
+    count_delayed(backends, f"skipped:{PendingSkip.CANCELLED}", 1)
     log.info("pending_cancelled", pending_id=pending_id, automation_id=row.automation_id)
     return row
+
+
+def count_delayed(backends: Backends, name: str, times: int) -> None:
+    """Raise a counter of what becomes of pending executions, if Redis can be reached."""
+    try:
+        backends.redis.incr(delayed_key(backends.keys, name), times)
+    except REDIS_ERRORS as error:
+        log.warning("count_not_raised", reason=repr(error))
 
 
 def _standing(conn: Connection, caller: Caller, pending_id: str) -> str:

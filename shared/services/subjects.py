@@ -6,6 +6,7 @@ A write has no entry on the stream, so it takes a stamp of its own, which the ev
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -33,6 +34,7 @@ from shared.model.subjects import (
 from shared.services.backends import Backends, Caller
 from shared.services.emitting import try_to_send
 from shared.services.references import check_workspace
+from shared.services.waiting import waiting_since
 from shared.time.clock import epoch_ms
 
 RECORD: Final = "record"
@@ -49,6 +51,14 @@ class SubjectFields:
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectSeen:
+    """A subject; of a conversation, since when its contact waits for an answer, None if not."""
+
+    row: SubjectRow
+    waiting_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """What a write came to. Without changed fields there is no event, and `event_id` is None."""
 
@@ -58,13 +68,13 @@ class Put:
     event_id: str | None
 
 
-def get_subject(database: Database, caller: Caller, type_: str, id_: str) -> SubjectRow:
+def get_subject(database: Database, caller: Caller, type_: str, id_: str) -> SubjectSeen:
     """Give a subject that lives. Raises NotFound."""
     with database.read() as conn:
         row = find_subject(conn, caller.workspace_id, type_, id_)
         if row is None or row.deleted is not None:
             raise _no_subject(conn, (caller.workspace_id, type_, id_))
-    return row
+        return SubjectSeen(row, waiting_since(conn, row))
 
 
 def put_subject(backends: Backends, caller: Caller, wanted: SubjectFields) -> Put:

@@ -1,15 +1,23 @@
 """What waits before it acts, over HTTP: listed, one of them, cancelled once."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from shared.db.automations import find_by_reference
+from shared.db.runs_new import insert_runs
+from shared.db.tables_talk import MESSAGES
+from shared.model.runs import RunSource
 from shared.services.automations import create
 from shared.services.workspaces import Scope
+from tests.any_rows import add_row
 from tests.calling import Api
 from tests.pending_rows import add_pending
 from tests.people import CALLER, definition
+from tests.rooms import new_run
 
 PATH = "/v1/pending-executions"
 
@@ -85,6 +93,62 @@ def test_what_a_sweep_has_claimed_can_still_be_cancelled(api: Api, waiting: str)
         conn.execute(text("UPDATE pending_executions SET status = 'processing' WHERE id = 'p1'"))
     done = api("POST", f"{PATH}/p1/cancel", key=api.key())
     assert (done.status_code, done.json()["status"]) == (200, "skipped")
+
+
+def test_a_run_names_its_source_and_what_waited_for_it(api: Api, waiting: str) -> None:
+    key = api.key()
+    with api.backends.database.begin() as conn:
+        automation = find_by_reference(conn, "w1", waiting)
+        assert automation is not None
+        plain = new_run(automation, {})
+        run = replace(new_run(automation, {}), source=RunSource.DELAYED, source_id="p1")
+        insert_runs(conn, [plain, run])
+        changed = {"run_id": run.id, "id": "p1"}
+        conn.execute(text("UPDATE pending_executions SET run_id = :run_id WHERE id = :id"), changed)
+    shown = api("GET", f"/v1/runs/{run.id}", key=key).json()
+    assert shown["source"] == "delayed"
+    assert (shown["pending_execution"]["id"], shown["pending_execution"]["run_id"]) == ("p1", run.id)
+    other = api("GET", f"/v1/runs/{plain.id}", key=key).json()
+    assert other["source"] != "delayed"
+    assert other["pending_execution"] is None
+
+
+def test_a_conversation_tells_since_when_its_contact_waits(api: Api) -> None:
+    key, at = api.key(), datetime(2026, 3, 1, 12, tzinfo=UTC)
+    api("PUT", "/v1/subjects/conversation/c1", key=key, json={"data": {"status": "open"}})
+    api("PUT", "/v1/subjects/contact/c1", key=key, json={"data": {"name": "Ada"}})
+
+    def since(type_: str = "conversation") -> Any:
+        return api("GET", f"/v1/subjects/{type_}/c1", key=key).json()["waiting_since"]
+
+    def say(number: int, **given: Any) -> None:
+        message = {
+            "workspace_id": "w1",
+            "id": f"m{number}",
+            "conversation_id": "c1",
+            "direction": "incoming",
+            "sender_type": "contact",
+            "private": 0,
+            "auto_submitted": 0,
+            "stamp_ms": number,
+            "stamp_seq": 0,
+            "created_at": at + timedelta(minutes=number),
+            **given,
+        }
+        with api.backends.database.begin() as conn:
+            add_row(conn, MESSAGES, **message)
+
+    assert since() is None
+    say(1)
+    say(2)
+    assert since() == "2026-03-01T12:01:00Z"
+    assert since("contact") is None
+    say(3, direction="outgoing", sender_type="agent", private=1)
+    assert since() == "2026-03-01T12:01:00Z"
+    say(4, direction="outgoing", sender_type="agent")
+    assert since() is None
+    say(5)
+    assert since() == "2026-03-01T12:05:00Z"
 
 
 def test_an_automation_takes_what_waits_along_when_it_is_deleted(api: Api, waiting: str) -> None:

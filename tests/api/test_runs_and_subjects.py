@@ -107,6 +107,7 @@ def test_a_subject_is_written_read_and_deleted(api: Api, key: str) -> None:
         "id": "a/b c",
         "data": {"total": 5, "state": "paid"},
         "databaseId": None,
+        "waiting_since": None,
     }
     gone = api("DELETE", path, key=key)
     assert (gone.status_code, len(gone.json()["event_id"])) == (200, 36)

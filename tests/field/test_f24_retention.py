@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from shared.db.pending_lists import PendingQuery, list_pending
 from shared.settings import Settings
 from shared.time.clock import ManualClock, SystemClock
 from tests.history import DAY, Runs, add_runs, counts, orphans, run_ids
+from tests.pending_rows import add_pending
 from tests.watchdog_stage import Stage, close_stage, open_stage
 from watchdog.retention import Pruner
 from watchdog.service import Watchdog
@@ -87,6 +90,25 @@ def test_another_setting_changes_the_next_pass(stage: Stage) -> None:
     assert {stage.run(run_id).status for run_id in run_ids(stage)} == {"PENDING", "RUNNING"}
     assert run_ids(stage) < kept
     assert orphans(stage) == []
+
+
+def test_what_still_waits_stays_and_so_does_what_keeps_an_episode_from_firing_twice(stage: Stage) -> None:
+    automation_id, now = stage.automation(), stage.clock.now()
+    ended = {"status": "executed", "ended_at": now - 31 * DAY}
+    given: dict[str, dict[str, Any]] = {
+        "armed 40 days ago, due tomorrow": {"created_at": now - 40 * DAY, "due_at": now + DAY},
+        "ran 40 days ago, still so": {**ended, "due_at": now - 40 * DAY, "ended_at": None},
+        "ended lately": {**ended, "ended_at": now - 29 * DAY},
+    }
+    with stage.parts.database.begin() as conn:
+        for name, values in given.items():
+            add_pending(conn, name, automation_id, **values)
+        for number in range(BATCH + 1):
+            add_pending(conn, f"over-{number}", automation_id, **ended)
+    assert prune(stage) == {"pending_executions": BATCH + 1}
+    with stage.parts.database.read() as conn:
+        left = {row.id for row in list_pending(conn, PendingQuery("w1", 10))}
+    assert left == given.keys()
 
 
 def test_a_run_that_is_replayed_meanwhile_is_left_alone(stage: Stage) -> None:

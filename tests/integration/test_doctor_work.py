@@ -15,6 +15,7 @@ from shared.db.server_facts import ServerFacts
 from shared.db.types import write_instant
 from shared.keys import GROUP
 from shared.settings import Settings
+from tests.pending_rows import add_pending
 from tests.rooms import Room
 
 HOUR_AGO = datetime.now(UTC) - timedelta(hours=1)
@@ -33,14 +34,25 @@ def found(settings: Settings, *subjects: str) -> Sequence[Finding]:
 
 def test_nothing_stands_still_at_first(settings: Settings, room: Room) -> None:
     room.run(room.automation())
-    subjects = ("stream", "sql server", "runs", "outbox", "actions")
-    assert [each.level for each in found(settings, *subjects)] == [Level.OK] * 5
+    subjects = ("stream", "sql server", "runs", "delayed", "outbox", "actions")
+    assert [each.level for each in found(settings, *subjects)] == [Level.OK] * 6
 
 
 def test_a_run_that_waits_for_long_is_told(settings: Settings, room: Room) -> None:
     room.run(room.automation(), at=HOUR_AGO)
     (runs,) = found(settings, "runs")
     assert (runs.level, runs.text) == (Level.WARN, "1 wait, the first that could start for 60 minutes")
+
+
+def test_what_is_overdue_is_told_and_how_many_wait(settings: Settings, room: Room) -> None:
+    with room.database.begin() as conn:
+        add_pending(conn, "p1", "a1", due_at=datetime.now(UTC) + timedelta(hours=1))
+    (delayed,) = found(settings, "delayed")
+    assert (delayed.level, delayed.text) == (Level.OK, "1 wait for their hour, none is overdue")
+    with room.database.begin() as conn:
+        add_pending(conn, "p2", "a1", due_at=HOUR_AGO)
+    (delayed,) = found(settings, "delayed")
+    assert (delayed.level, delayed.text) == (Level.WARN, "1 are due, the first for 60 minutes")
 
 
 def test_an_event_that_is_not_sent_is_told(settings: Settings, room: Room) -> None:

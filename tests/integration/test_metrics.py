@@ -15,9 +15,11 @@ from shared.db.alerts import WAITING
 from shared.db.engine import open_database
 from shared.db.gauges import COUNTED, COUNTS, LOOKED_AT, OLDEST_WAITING
 from shared.db.locks import WATCHDOG, take_lock
+from shared.db.pending_moves import OVERDUE
 from shared.db.people import insert_workspace
 from shared.db.sql import Sql, sql
 from shared.db.types import write_instant
+from shared.keys import delayed_key
 from shared.metrics.exposition import KEPT_S, Metrics
 from shared.metrics.samples import METRICS
 from shared.model.runs import QueueKind
@@ -27,6 +29,7 @@ from shared.services.backends import Backends
 from shared.time.clock import ManualClock
 from tests.commanding import Knockon
 from tests.matching import open_post
+from tests.pending_rows import add_pending
 from tests.people import NOW
 from tests.rooms import Room
 
@@ -74,6 +77,8 @@ def test_counters_are_those_of_redis(backends: Backends) -> None:
         keys.action("SEND_WEBHOOK", "failed"): 3,
         keys.count("dead_letters"): 4,
         keys.count("stream_gaps"): 1,
+        delayed_key(keys, "armed"): 6,
+        delayed_key(keys, "skipped:episode_moved"): 7,
     }
     for key, value in counted.items():
         backends.redis.incr(key, value)
@@ -82,6 +87,8 @@ def test_counters_are_those_of_redis(backends: Backends) -> None:
     assert found["knockon_skipped_total", ("deduped",)] == 2
     assert found["knockon_skipped_total", ("expired",)] == 0
     assert found["knockon_actions_total", ("failed", "SEND_WEBHOOK")] == 3
+    assert found["knockon_delayed_total", ("armed",)] == 6
+    assert found["knockon_delayed_skipped_total", ("episode_moved",)] == 7
     assert found["knockon_dead_letters_total", ()] == 4
     assert found["knockon_stream_gaps_total", ()] == 1
 
@@ -135,6 +142,18 @@ def test_the_lag_is_told_where_redis_knows_it(backends: Backends) -> None:
     post.publish()
     knows = "lag" in backends.redis.xinfo_groups(backends.keys.stream)[0]
     assert look(backends).get(sample) == (1 if knows else None)
+
+
+def test_pending_executions_are_told_and_how_late_the_first_is(backends: Backends) -> None:
+    now = backends.clock.now()
+    with backends.database.begin() as conn:
+        add_pending(conn, "late", "a1", due_at=now - timedelta(minutes=5))
+        add_pending(conn, "early", "a1", due_at=now + timedelta(minutes=5))
+        add_pending(conn, "over", "a1", due_at=now, status="executed")
+    found = look(backends)
+    assert found["knockon_pending_executions", ()] == 2
+    assert found["knockon_due_rows", ("delayed",)] == 1
+    assert found["knockon_pending_executions_late_seconds", ()] == pytest.approx(300, abs=60)
 
 
 def test_queues_and_processes_are_told(backends: Backends) -> None:
@@ -284,8 +303,14 @@ SELECT 'o' || i, 'w1', '{}', NOW, NOW FROM n;
 INSERT INTO alert_sends (id, workspace_id, group_id, channel, target, message, attempts, created_at, status)
 SELECT 's' || i, 'w1', 'g', 'mail', 't', '{}', 1, NOW, 'sent' FROM n;
 INSERT INTO alert_groups (id, workspace_id, fingerprint, title, body, code, target, run_id, count, told,
-    times, first_at, last_at, tellings)
-SELECT 'g' || i, 'w1', 'f' || i, 't', 'b', 'C', 't', 'r', 1, 1, 1, NOW, NOW, '{}' FROM n
+    times, first_at, last_at, tellings, automations)
+SELECT 'g' || i, 'w1', 'f' || i, 't', 'b', 'C', 't', 'r', 1, 1, 1, NOW, NOW, '{}', '{}' FROM n;
+INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, subject_id, anchor, anchor_ms,
+    anchor_seq, trigger_event, episode_key, started_at, due_at, status, version, ended_at, created_at,
+    updated_at)
+SELECT 'p' || i, 'w1', 'a' || i, 'conversation', 'c' || i, 'state', 1, 0, '{}', 's', NOW,
+    CASE i % 1000 WHEN 0 THEN NOW ELSE LATER END,
+    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'executed' END, 1, NOW, NOW, NOW FROM n
 """
 WHOLE = re.compile(r"Seq Scan on|^SCAN (?!.*INDEX)")
 SHORT = re.compile(r"\b(k|alerts|CONSTANT)\b")
@@ -309,12 +334,14 @@ def literal(backends: Backends, at: datetime) -> str:
 
 
 def test_no_table_is_read_as_a_whole_and_what_is_there_is_counted(crowded: Backends) -> None:
-    assert whole_reads(crowded, COUNTS, OLDEST_WAITING, WAITING) == []
+    assert whole_reads(crowded, COUNTS, OLDEST_WAITING, WAITING, OVERDUE) == []
     assert len(whole_reads(crowded, sql("SELECT r.id FROM automation_runs r WHERE r.depth = 7"))) == 1
     found = look(crowded)
     assert found["knockon_runs_running", ()] == BIG / 10
     assert found["knockon_runs_pending", ()] == BIG / 10
     assert found["knockon_runs_pending_oldest_seconds", ()] == 0
+    assert found["knockon_pending_executions", ()] == BIG / 10
+    assert found["knockon_due_rows", ("delayed",)] == BIG / 1_000
     assert (found["knockon_outbox_unsent", ()], found["knockon_due_rows", ("schedules",)]) == (0, 0)
 
 

@@ -4,8 +4,8 @@ import re
 
 import yaml
 
-from shared.keys import DEAD_LETTERS, Keys, observed_key
-from shared.metrics.counters import HEALTH, SKIPPED
+from shared.keys import DEAD_LETTERS, Keys, delayed_key, observed_key
+from shared.metrics.counters import DELAYED, HEALTH, SKIPPED
 from shared.metrics.samples import METRICS
 from shared.observations import BUCKETS, SUM, Measure
 from tests.pages import ROOT, names, page
@@ -44,6 +44,8 @@ def test_the_counters_have_the_names_of_their_keys() -> None:
         KEYS.action("{type}", "failed"),
         KEYS.dead_letter("{workspace}"),
         *(KEYS.skipped(reason) for reason in SKIPPED),
+        *(delayed_key(KEYS, outcome) for outcome in DELAYED),
+        delayed_key(KEYS, "skipped:{reason}"),
         *(KEYS.count(name) for name in HEALTH),
     }
 
