@@ -5,7 +5,7 @@ each of these waves is a few set statements. So it does not matter how the strea
 each decision follows from all that is known, in which order the events come. A repeat changes nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from shared.model.subjects import SubjectRow
 class Looking:
     """The concerns of a set by the place of their change, and how their subjects looked right after it."""
 
-    concerns: dict[int, Concern]
+    concerns: Mapping[int, Concern]
     now: datetime
     projected: list[Projected] = field(default_factory=list)
 

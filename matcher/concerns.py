@@ -10,6 +10,7 @@ from matcher.choosing import Chosen
 from matcher.delayed import Delayed
 from matcher.index import Index
 from shared.db.subjects import SubjectChange, SubjectKey
+from shared.model.conversation_configs import ConversationStatus
 from shared.model.events import Event
 from shared.model.messages import Message, message_of
 from shared.model.naming import note_named
@@ -54,6 +55,14 @@ class Projected:
     concern: Concern
     row: SubjectRow
     named: frozenset[str]
+
+    @property
+    def is_late_resolve(self) -> bool:
+        """Tell whether it says late that something was resolved, which then a later one did not do."""
+        change = self.concern.change
+        if isinstance(change, SubjectDelete) or change.fields.get(_STATUS) != ConversationStatus.RESOLVED:
+            return False
+        return any(stamp > change.stamp for stamp, _ in self.row.fields.get(_STATUS, ()))
 
 
 def concern_of(event: Event, change: SubjectChange, index: Index, chosen: Chosen) -> Concern | None:

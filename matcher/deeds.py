@@ -37,6 +37,19 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
+class Lapse:
+    """A message would have begun an episode, were the conversation not resolved after it.
+
+    Its row is over from the start. It is there for the event that may show that nothing was resolved then.
+    """
+
+    delayed: Delayed
+    subject: SubjectRef
+    episode: Episode
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """The row's episode now hangs on a newer message, which an event tells of."""
 
@@ -60,4 +73,4 @@ class Rekey:
         return stand.automation_id, stand.subject_type, stand.subject_id, self.episode.key
 
 
-Deed = Close | Arm | Move | Rekey
+Deed = Close | Arm | Lapse | Move | Rekey

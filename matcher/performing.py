@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from matcher.deeds import Arm, Close, Deed, Move, Rekey
+from matcher.deeds import Arm, Close, Deed, Lapse, Move, Rekey
 from matcher.ledger import Ledger
 from shared.db.pending import (
     Ending,
@@ -72,6 +72,7 @@ def perform(conn: Connection, deeds: Sequence[Deed], ledger: Ledger, now: dateti
     known = lock_episodes(conn, (deed.key for deed in keyed))
     _rekey(book, [deed for deed in keyed if isinstance(deed, Rekey)], known)
     _arm(book, [deed for deed in keyed if isinstance(deed, Arm)], known)
+    _lapse(book, [deed for deed in deeds if isinstance(deed, Lapse)])
     _move(book, [deed for deed in deeds if isinstance(deed, Move)])
     return book.armed
 
@@ -125,6 +126,16 @@ def _arm(book: _Book, deeds: list[Arm], known: Mapping[EpisodeKey, Stand]) -> No
 def _begin(book: _Book, stand: Stand) -> None:
     book.ledger.put(stand)
     book.armed.armed.append(_noted(stand, stand.episode.key))
+
+
+def _lapse(book: _Book, deeds: list[Lapse]) -> None:
+    rows = [
+        new_pending(deed.delayed.automation, deed.subject, deed.episode, event_to_json(deed.event), book.now)
+        for deed in deeds
+    ]
+    new = insert_pending(book.conn, rows)
+    stands = [_stand(row) for row in rows if row.id in new]
+    _close(book, [Close(stand, PendingSkip.EPISODE_MOVED) for stand in stands])
 
 
 def _move(book: _Book, deeds: list[Move]) -> None:

@@ -122,6 +122,27 @@ def lock_episodes(conn: Connection, keys: Iterable[EpisodeKey]) -> dict[EpisodeK
     }
 
 
+LOCK_LAPSED: Final = sql(
+    f"""
+    SELECT {_STANDS} FROM pending_executions r
+    JOIN {{rows}} ON r.automation_id = x.automation_id AND r.subject_type = x.subject_type
+        AND r.subject_id = x.subject_id
+    WHERE (r.anchor || '') = 'awaiting_agent' AND r.ended_at IS NOT NULL ORDER BY r.id {{lock}}
+    """,
+    automation_id="text",
+    subject_type="text",
+    subject_id="text",
+)
+
+
+def lock_lapsed(conn: Connection, keys: Iterable[OpenKey]) -> dict[OpenKey, Stand]:
+    """Lock the rows that waited for an agent; give the newest of each automation and subject."""
+    names = ("automation_id", "subject_type", "subject_id")
+    wanted = (dict(zip(names, key, strict=True)) for key in sorted(set(keys)))
+    found = sorted(map(_stand, put(conn, LOCK_LAPSED, wanted)), key=lambda each: each.episode.anchor_stamp)
+    return {(each.automation_id, each.subject_type, each.subject_id): each for each in found}
+
+
 FIND_EVENTS: Final = sql(
     "SELECT r.id, r.trigger_event FROM pending_executions r JOIN {rows} ON r.id = x.id", id="text"
 )

@@ -23,42 +23,55 @@ class TalkAsk:
     resolved: Stamp | None
 
 
-_PERSONS: Final = "m.direction = 'incoming' AND m.auto_submitted = 0 AND m.private = 0"
-_HERE: Final = "m.workspace_id = {of}.workspace_id AND m.conversation_id = {of}.conversation_id"
+_PUBLIC: Final = "m.auto_submitted = 0 AND m.private = 0"
+_PERSONS: Final = f"m.direction = 'incoming' AND {_PUBLIC}"
+_REPLIES: Final = f"m.direction = 'outgoing' AND m.sender_type IN ('agent', 'bot') AND {_PUBLIC}"
 _NEWEST: Final = "ORDER BY m.stamp_ms DESC, m.stamp_seq DESC LIMIT 1"
 
-# Each part takes one row from an end of a conversation's messages, which stand in the index by stamp.
+
+def _in_talk(of: str) -> str:
+    return f"m.workspace_id = {of}.workspace_id AND m.conversation_id = {of}.conversation_id"
+
+
+def _of_message(column: str, of: str, id_: str) -> str:
+    """Read a column of one message by its key. A join might be made by reading all of them."""
+    where = f"m.workspace_id = {of}.workspace_id AND m.id = {of}.{id_}"
+    return f"(SELECT m.{column} FROM messages m WHERE {where})"
+
+
+# Each part takes one message from an end of its conversation's, which stand in the index by stamp.
 READ_TALK: Final = sql(
     f"""
-    SELECT c.n, c.cleared_ms, c.cleared_seq, c.before_id, i.stamp_ms AS newest_ms, i.stamp_seq AS newest_seq,
-        w.stamp_ms AS waiting_ms, w.stamp_seq AS waiting_seq, w.created_at AS waiting_since
-    FROM (
-        SELECT a.n, a.workspace_id, a.before_id, a.newest_id, a.cleared_ms, a.cleared_seq, (
-            SELECT m.id FROM messages m WHERE {_HERE.format(of="a")} AND {_PERSONS}
-                AND (m.stamp_ms, m.stamp_seq) > (a.cleared_ms, a.cleared_seq)
+    WITH f AS MATERIALIZED (
+        SELECT x.n, x.workspace_id, x.conversation_id, x.resolved_ms, x.resolved_seq,
+            (SELECT m.id FROM messages m WHERE {_in_talk("x")} AND {_REPLIES} {_NEWEST}) AS reply_id,
+            (SELECT m.id FROM messages m WHERE {_in_talk("x")} AND {_PERSONS} {_NEWEST}) AS newest_id,
+            (SELECT m.id FROM messages m WHERE {_in_talk("x")} AND {_PERSONS}
+                AND (m.stamp_ms, m.stamp_seq) < (x.anchor_ms, x.anchor_seq) {_NEWEST}) AS before_id
+        FROM {{rows}}
+    ), o AS MATERIALIZED (
+        SELECT f.*, {_of_message("stamp_ms", "f", "reply_id")} AS reply_ms,
+            {_of_message("stamp_seq", "f", "reply_id")} AS reply_seq FROM f
+    ), a AS MATERIALIZED (
+        SELECT o.n, o.workspace_id, o.conversation_id, o.newest_id, o.before_id,
+            CASE WHEN (o.reply_ms, o.reply_seq) > (o.resolved_ms, o.resolved_seq)
+                THEN o.reply_ms ELSE o.resolved_ms END AS cleared_ms,
+            CASE WHEN (o.reply_ms, o.reply_seq) > (o.resolved_ms, o.resolved_seq)
+                THEN o.reply_seq ELSE o.resolved_seq END AS cleared_seq
+        FROM o
+    ), c AS MATERIALIZED (
+        SELECT a.*, (SELECT m.id FROM messages m WHERE {_in_talk("a")} AND {_PERSONS}
+            AND (m.stamp_ms, m.stamp_seq) > (a.cleared_ms, a.cleared_seq)
             ORDER BY m.stamp_ms, m.stamp_seq LIMIT 1) AS waiting_id
-        FROM (
-            SELECT f.n, f.workspace_id, f.conversation_id, f.before_id, f.newest_id,
-                CASE WHEN o.id IS NOT NULL AND (o.stamp_ms, o.stamp_seq) > (f.resolved_ms, f.resolved_seq)
-                    THEN o.stamp_ms ELSE f.resolved_ms END AS cleared_ms,
-                CASE WHEN o.id IS NOT NULL AND (o.stamp_ms, o.stamp_seq) > (f.resolved_ms, f.resolved_seq)
-                    THEN o.stamp_seq ELSE f.resolved_seq END AS cleared_seq
-            FROM (
-                SELECT x.n, x.workspace_id, x.conversation_id, x.resolved_ms, x.resolved_seq,
-                    (SELECT m.id FROM messages m WHERE {_HERE.format(of="x")} AND m.direction = 'outgoing'
-                        AND m.sender_type IN ('agent', 'bot') AND m.private = 0 AND m.auto_submitted = 0
-                    {_NEWEST}) AS reply_id,
-                    (SELECT m.id FROM messages m WHERE {_HERE.format(of="x")} AND {_PERSONS}
-                    {_NEWEST}) AS newest_id,
-                    (SELECT m.id FROM messages m WHERE {_HERE.format(of="x")} AND {_PERSONS}
-                        AND (m.stamp_ms, m.stamp_seq) < (x.anchor_ms, x.anchor_seq)
-                    {_NEWEST}) AS before_id
-                FROM {{rows}}
-            ) f LEFT JOIN messages o ON o.workspace_id = f.workspace_id AND o.id = f.reply_id
-        ) a
-    ) c
-    LEFT JOIN messages i ON i.workspace_id = c.workspace_id AND i.id = c.newest_id
-    LEFT JOIN messages w ON w.workspace_id = c.workspace_id AND w.id = c.waiting_id
+        FROM a
+    )
+    SELECT c.n, c.cleared_ms, c.cleared_seq, c.before_id,
+        {_of_message("stamp_ms", "c", "newest_id")} AS newest_ms,
+        {_of_message("stamp_seq", "c", "newest_id")} AS newest_seq,
+        {_of_message("stamp_ms", "c", "waiting_id")} AS waiting_ms,
+        {_of_message("stamp_seq", "c", "waiting_id")} AS waiting_seq,
+        {_of_message("created_at", "c", "waiting_id")} AS waiting_since
+    FROM c
     """,
     n="integer",
     workspace_id="text",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import count
+from itertools import count, permutations
 from typing import Any
 
 import pytest
@@ -149,6 +149,20 @@ def test_a_set_that_is_taken_again_changes_nothing(desk: Desk) -> None:
         assert subject_of(desk, talk) == subject
 
     check()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_what_was_resolved_before_is_not_resolved_by_being_said_again(
+    desk: Desk, order: tuple[int, ...]
+) -> None:
+    resolved = Make("updated", {"status": "resolved"})
+    makes = [resolved, Make("incoming", {}), resolved]
+    desk.tell_one_by_one(makes[minute]("c1", minute) for minute in order)
+    waiting = [row for row in desk.rows_about("c1") if row.episode.anchor == "awaiting_agent"]
+    assert {(row.status.value, row.ended_at, row.episode.started_at) for row in waiting} == {
+        ("pending", None, at(1))
+    }
+    assert {row.trigger_event["payload"]["message"]["id"] for row in waiting} == {"c1-1"}
 
 
 def cuts(order: list[int], sets: list[tuple[int, int]]) -> Iterator[tuple[list[int], int]]:
