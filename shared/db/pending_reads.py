@@ -65,9 +65,10 @@ def find_pending(conn: Connection, workspace_id: str, pending_id: str) -> Pendin
     return None if row is None else PendingDetail(pending_summary(row), read_json(row.trigger_event))
 
 
+# A second run of one row has more behind the row's id, which is 36 characters long.
 FIND_OF_RUN: Final = sql(
     f"SELECT {SUMMARY_COLUMNS} FROM {SUMMARY_TABLES} WHERE r.workspace_id = :workspace_id AND r.id = ("
-    "SELECT n.source_id FROM automation_runs n WHERE n.id = :run_id AND n.source = 'delayed')"
+    "SELECT substr(n.source_id, 1, 36) FROM automation_runs n WHERE n.id = :run_id AND n.source = 'delayed')"
 )
 
 

@@ -12,6 +12,7 @@ from redis import Redis
 from structlog.testing import capture_logs
 
 from shared.db.pending_due import claim_due, due_rows
+from shared.db.pending_reads import find_pending_of_run
 from shared.db.types import read_instant, read_json
 from shared.ids import new_id
 from shared.keys import delayed_key, observed_key
@@ -393,6 +394,9 @@ def test_a_row_whose_run_stood_down_may_have_another_one(stage: Stage) -> None:
     second = run_of(stage, found)
     assert (second.id != first, second.status) == (True, "PENDING")
     assert second.source_id.partition(":")[0] == found
+    with stage.backends.database.read() as conn:
+        shown = [find_pending_of_run(conn, "w1", run_id) for run_id in (first, second.id)]
+    assert [each and each.id for each in shown] == [found, found]
 
 
 def test_a_row_that_cannot_be_read_stops_no_other_and_is_told_of(stage: Stage) -> None:
