@@ -108,7 +108,8 @@ class Day:
         labels: list[str] = self.road.data(id_).get("labels", [])
         return labels
 
-    def sent(self) -> list[str]:
-        """Give what automations have said, oldest first."""
-        query = "SELECT content FROM messages WHERE sender_type = 'automation' ORDER BY stamp_ms, stamp_seq"
-        return [row.content for row in self.road.room.all(query)]
+
+def sent(day: Day) -> list[str]:
+    """Give what automations have said, oldest first."""
+    query = "SELECT content FROM messages WHERE sender_type = 'automation' ORDER BY stamp_ms, stamp_seq"
+    return [row.content for row in day.road.room.all(query)]

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.model.pending import Anchor
-from tests.delayed.day import DAY, HOUR, INCOMING, MINUTE, OUTGOING, Day, hour, status_is
+from tests.delayed.day import DAY, HOUR, INCOMING, MINUTE, OUTGOING, Day, hour, sent, status_is
 
 STALE = {"type": "ADD_LABEL", "config": {"labels": ["stale-pending"]}}
 RISK = {"type": "ADD_LABEL", "config": {"labels": ["sla-risk"]}}
@@ -105,7 +105,7 @@ def test_story_2_agent_replies_on_monday_at_three(quiet: Day) -> None:
     assert (row.status.value, row.due_at) == ("pending", hour("15:00", 1))
     assert (row.episode.anchor, row.episode.key) == (Anchor.REPLY_CHASE, "reply_chase:m1")
     quiet.at("14:59", 1).sweep()
-    assert (quiet.stands(), quiet.sent()) == ([("pending", None)], [])
+    assert (quiet.stands(), sent(quiet)) == ([("pending", None)], [])
 
 
 def test_story_2_agent_sends_two_more_replies_at_ten_past(quiet: Day) -> None:
@@ -114,22 +114,22 @@ def test_story_2_agent_sends_two_more_replies_at_ten_past(quiet: Day) -> None:
     row = quiet.row()
     assert (row.due_at, row.episode.message_id) == (hour("15:10", 1), "m4")
     quiet.at("15:09", 1).sweep()
-    assert quiet.sent() == []
+    assert sent(quiet) == []
     quiet.at("15:10", 1).sweep()
-    assert quiet.sent() == [CHASE]
+    assert sent(quiet) == [CHASE]
 
 
 def test_story_2_customer_replies_on_monday_at_six(quiet: Day) -> None:
     quiet.at("18:00").message("incoming")
     assert quiet.stands() == [("skipped", "episode_moved")]
     quiet.at("15:00", 1).sweep()
-    assert (quiet.sent(), quiet.road.runs()) == ([], [])
+    assert (sent(quiet), quiet.road.runs()) == ([], [])
 
 
 def test_story_2_customer_never_replies(quiet: Day) -> None:
     for minute in range(0, 60, 5):
         quiet.at(f"15:{minute:02}", 1).sweep()
-    assert (quiet.sent(), quiet.stands()) == ([CHASE], [("executed", None)])
+    assert (sent(quiet), quiet.stands()) == ([CHASE], [("executed", None)])
     assert len(quiet.road.told("message.created")) == 3
 
 
@@ -138,18 +138,18 @@ def test_story_2_the_follow_up_itself_does_not_re_arm(quiet: Day) -> None:
     before = quiet.row()
     for days in range(2, 6):
         quiet.at("15:05", days).sweep()
-    assert (quiet.sent(), quiet.row()) == ([CHASE], before)
+    assert (sent(quiet), quiet.row()) == ([CHASE], before)
 
 
 def test_story_2_once_per_waiting_episode(quiet: Day) -> None:
     quiet.at("15:00", 1).sweep()
     quiet.at("16:00", 1).message("outgoing")
     quiet.at("17:00", 2).sweep()
-    assert quiet.sent() == [CHASE]
+    assert sent(quiet) == [CHASE]
     quiet.at("18:00", 2).message("incoming")
     quiet.at("19:00", 2).message("outgoing")
     quiet.at("19:00", 3).sweep()
-    assert quiet.sent() == [CHASE] * 2
+    assert sent(quiet) == [CHASE] * 2
     assert [row.episode.key for row in quiet.rows()] == ["reply_chase:m1", "reply_chase:m4"]
 
 
@@ -160,13 +160,13 @@ def test_story_2_turned_round_a_customer_waits_for_the_agent(day: Day) -> None:
     row = day.row()
     assert (row.episode.anchor, row.due_at) == (Anchor.AWAITING_AGENT, hour("12:00"))
     day.at("12:00").sweep()
-    assert day.sent() == ["We are still on it."]
+    assert sent(day) == ["We are still on it."]
     day.at("12:30").message("outgoing")
     assert day.row().ended_at == hour("12:30")
     day.at("13:00").message("incoming")
     day.at("14:30").message("outgoing")
     day.at("15:00").sweep()
-    assert day.sent() == ["We are still on it."]
+    assert sent(day) == ["We are still on it."]
 
 
 @pytest.fixture

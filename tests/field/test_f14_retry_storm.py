@@ -6,8 +6,11 @@ letter is told of once however often it was tried, and after its end a run leave
 the inbox a thousand dead letters are one mail with their number.
 """
 
+from collections import Counter
+from datetime import timedelta
+
 from executors.contract import ActionResult, RunContext
-from shared.errors import RetryableError
+from shared.errors import FatalError, RetryableError
 from shared.model.actions import ActionConfig
 from tests.alerts import opened_office
 from tests.field.conftest import Open
@@ -27,6 +30,23 @@ def pass_hours(road: Road) -> None:
     for _ in range(6):
         watchdog.tick()
         road.wait(1200)
+
+
+def tell_contacts(road: Road, **fields: bool) -> None:
+    """Tell something of a thousand contacts."""
+    for number in range(CONTACTS):
+        road.publish("contact.updated", {"contact": {"id": f"p{number}", **fields}})
+    road.rest()
+
+
+def statuses(road: Road) -> Counter[tuple[str, str | None]]:
+    """Count what waits and has waited by its status and reason."""
+    rows = road.room.all("SELECT status, skip_reason FROM pending_executions")
+    return Counter((row.status, row.skip_reason) for row in rows)
+
+
+def gone(config: ActionConfig, run: RunContext) -> ActionResult:
+    raise FatalError("MAIL_REFUSED", f"550 {run.run_id} has unsubscribed")
 
 
 def test_a_fatal_refusal_is_one_attempt(open_here: Open) -> None:
@@ -103,3 +123,57 @@ def test_a_thousand_dead_letters_are_one_mail_with_their_number(open_here: Open)
         )
         sizes = road.sizes()
         assert (sizes["alerts"], sizes["alert_groups"], sizes["alert_sends"]) == (0, 1, 1)
+
+
+def test_a_delayed_mail_to_a_thousand_who_unsubscribed_meanwhile_is_not_tried(road: Road) -> None:
+    """Armed at nine, unsubscribed at half past, due at ten: the list is empty of them before anything is."""
+    subscribed = {"field": "contact.subscribed", "op": "eq", "value": True}
+    on = {"type": "CONTACT_UPDATED"}
+    mail = road.hook("/mail")
+    road.automation(mail, on=on, conditions=subscribed, execution_delay=60, key="mailing")
+    tell_contacts(road, subscribed=True)
+    assert statuses(road) == {("pending", None): CONTACTS}
+    road.clock.advance(timedelta(minutes=30))
+    tell_contacts(road, subscribed=False)
+    before = road.sizes()
+    road.clock.advance(timedelta(minutes=40))
+    for _ in range(3):
+        road.sweep()
+        pass_hours(road)
+    assert statuses(road) == {("skipped", "conditions_changed"): CONTACTS}
+    assert (road.runs(), road.receiver.deliveries("/mail"), road.notices()) == ([], [], [])
+    assert road.sizes() == before
+
+
+def test_one_who_unsubscribes_after_the_sweep_is_not_written_to(open_here: Open) -> None:
+    road = open_here(script={"/mail": [410]})
+    subscribed = {"field": "contact.subscribed", "op": "eq", "value": True}
+    on = {"type": "CONTACT_UPDATED"}
+    road.automation(road.hook("/mail"), on=on, conditions=subscribed, execution_delay=60)
+    road.publish("contact.updated", {"contact": {"id": "p1", "subscribed": True}})
+    road.rest()
+    road.clock.advance(timedelta(minutes=70))
+    road.sweep()
+    road.publish("contact.updated", {"contact": {"id": "p1", "subscribed": False}})
+    road.rest()
+    pass_hours(road)
+    run = road.run()
+    assert (run.status, run.skip_reason, run.retry_count) == ("SUCCEEDED", "conditions_changed", 0)
+    assert (road.receiver.deliveries("/mail"), statuses(road)) == ([], {("skipped", "conditions_changed"): 1})
+
+
+def test_a_delayed_mail_that_is_refused_for_good_is_one_attempt_each(open_here: Open) -> None:
+    road = open_here(executors={"SEND_WEBHOOK": gone})
+    road.automation(road.hook("/mail"), on={"type": "CONTACT_UPDATED"}, execution_delay=60)
+    tell_contacts(road, subscribed=True)
+    road.clock.advance(timedelta(minutes=70))
+    while statuses(road).get(("pending", None)):
+        road.sweep()
+    road.rest()
+    assert road.ends() == ["FAILED"] * CONTACTS
+    before = road.sizes()
+    assert (before["run_attempts"], before["notifications"], before["alerts"]) == (CONTACTS, 0, 0)
+    road.sweep()
+    pass_hours(road)
+    assert road.sizes() == before
+    assert {(run.retry_count, run.lease) for run in road.runs()} == {(0, 1)}
