@@ -101,10 +101,6 @@ class Desk:
         """Have events taken in as one set."""
         self.take([each.delivery() for each in told], by)
 
-    def tell_one_by_one(self, told: Iterable[Told]) -> None:
-        for each in told:
-            self.tell(each)
-
     def take(self, deliveries: Sequence[Delivery], by: Intake | None = None) -> None:
         version = int(self.backends.redis.get(self.backends.keys.index_version) or 0)
         (by or self.post.intake).take(Reading(tuple(deliveries), version))
@@ -146,6 +142,12 @@ class Desk:
 
     def delayed(self, name: str) -> int:
         return self.post.count(f"automations:delayed:{name}")
+
+
+def tell_one_by_one(desk: Desk, told: Iterable[Told]) -> None:
+    """Have events taken in as sets of one."""
+    for each in told:
+        desk.tell(each)
 
 
 def open_desk(backends: Backends) -> Desk:

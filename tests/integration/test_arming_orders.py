@@ -26,6 +26,7 @@ from tests.arming import (
     conversation,
     message,
     open_desk,
+    tell_one_by_one,
 )
 
 EXAMPLES = {"sqlite": 150, "postgresql": 40}
@@ -107,7 +108,7 @@ def test_any_order_ends_with_the_same_subject_and_the_same_open_episodes(desk: D
     def check(drawn: tuple[list[Make], list[int], list[tuple[int, int]]]) -> None:
         makes, order, sets = drawn
         straight, mixed = f"s{next(numbers)}-", f"m{next(numbers)}-"
-        desk.tell_one_by_one(make(straight, minute) for minute, make in enumerate(makes))
+        tell_one_by_one(desk, (make(straight, minute) for minute, make in enumerate(makes)))
         for cut, matcher in cuts(order, sets):
             desk.tell(*(makes[minute](mixed, minute) for minute in cut), by=matchers[matcher])
         assert subject_of(desk, straight) == subject_of(desk, mixed)
@@ -124,7 +125,7 @@ def test_however_the_stream_is_cut_the_same_rows_are_written(desk: Desk) -> None
     def check(drawn: tuple[list[Make], list[int], list[tuple[int, int]]]) -> None:
         makes, _, sets = drawn
         single, cut_up = f"s{next(numbers)}-", f"m{next(numbers)}-"
-        desk.tell_one_by_one(make(single, minute) for minute, make in enumerate(makes))
+        tell_one_by_one(desk, (make(single, minute) for minute, make in enumerate(makes)))
         for cut, _matcher in cuts(list(range(len(makes))), sets):
             desk.tell(*(makes[minute](cut_up, minute) for minute in cut))
         assert rows_of(desk, single) == rows_of(desk, cut_up)
@@ -157,7 +158,7 @@ def test_what_was_resolved_before_is_not_resolved_by_being_said_again(
 ) -> None:
     resolved = Make("updated", {"status": "resolved"})
     makes = [resolved, Make("incoming", {}), resolved]
-    desk.tell_one_by_one(makes[minute]("c1", minute) for minute in order)
+    tell_one_by_one(desk, (makes[minute]("c1", minute) for minute in order))
     waiting = [row for row in desk.rows_about("c1") if row.episode.anchor == "awaiting_agent"]
     assert {(row.status.value, row.ended_at, row.episode.started_at) for row in waiting} == {
         ("pending", None, at(1))
