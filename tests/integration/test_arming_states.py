@@ -248,12 +248,13 @@ def test_an_episode_that_was_ended_without_a_run_waits_again(desk: Desk, reason:
     desk.rule(conditions=IS_PENDING)
     desk.tell(conversation(TEN, status="pending"))
     row = desk.row()
-    desk.set(row, status="skipped", skip_reason=reason, ended_at=MONDAY.isoformat(), version=3)
+    ended = {"ended_at": MONDAY.isoformat(), "run_id": "r1"}
+    desk.set(row, status="skipped", skip_reason=reason, version=3, **ended)
     told = conversation(TEN + HOUR, assignee="a")
     desk.tell(told)
     again = desk.row()
     assert (again.id, again.status, again.skip_reason, again.ended_at) == (row.id, "pending", None, None)
-    assert (again.version, again.due_at) == (4, hour("14:00"))
+    assert (again.version, again.due_at, again.run_id) == (4, hour("14:00"), None)
     assert again.trigger_event["entryId"] == told.entry_id
 
 
