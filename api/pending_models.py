@@ -6,8 +6,8 @@ from typing import Self
 from pydantic import BaseModel, Field
 
 from shared.db.pending_reads import PendingSummary
-from shared.model.delays import show_runs_after
 from shared.model.pending import Anchor, PendingSkip, PendingStatus
+from shared.services.pending_shown import pending_document
 
 
 class PendingOut(BaseModel):
@@ -25,6 +25,7 @@ class PendingOut(BaseModel):
     anchor: Anchor
     message_id: str | None
     episode_key: str
+    armed_by: str = Field(description="The entry that armed it.")
     started_at: datetime = Field(description="When the episode began; the clock runs from here.")
     due_at: datetime
     status: PendingStatus
@@ -37,23 +38,4 @@ class PendingOut(BaseModel):
     @classmethod
     def of(cls, row: PendingSummary) -> Self:
         """Show one."""
-        return cls(
-            id=row.id,
-            automation_id=row.automation_id,
-            automation_key=row.automation_key,
-            automation_name=row.automation_name,
-            runs_after=show_runs_after(row.delay_min),
-            subject_type=row.subject.type,
-            subject_id=row.subject.id,
-            anchor=row.anchor,
-            message_id=row.message_id,
-            episode_key=row.episode_key,
-            started_at=row.started_at,
-            due_at=row.due_at,
-            status=row.status,
-            skip_reason=row.skip_reason,
-            run_id=row.run_id,
-            ended_at=row.ended_at,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
+        return cls.model_validate(pending_document(row))

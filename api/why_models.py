@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from api.pending_models import PendingOut
 from shared.event_stream import EntryState
 from shared.model.moves import RunStatus
 from shared.model.statuses import AutomationStatus
@@ -73,6 +74,9 @@ class ExplainedOut(BaseModel):
     stopped_by: CheckOut | None = Field(description="The first check that said no.")
     blamed: list[LeafOut] = Field(description="The leaves because of which the conditions do not hold.")
     run: StartedOut | None
+    pending: list[PendingOut] = Field(
+        description="Of one that waits: what the entry armed, else what waits already for its subject."
+    )
     checks: list[CheckOut] | None = None
     leaves: list[LeafOut] | None = None
 
@@ -104,12 +108,20 @@ class ActionOut(BaseModel):
     fault: FaultOut | None
 
 
+class WaitOut(BaseModel):
+    """Since when an episode goes on, and when it would be due."""
+
+    started_at: datetime
+    due_at: datetime
+
+
 class DryRunOut(BaseModel):
     """What every check says, and what each action would be handed."""
 
     automation: NamedOut
     event: dict[str, Any]
     would_run: bool
+    waits: WaitOut | None = Field(description="Of one that waits: since when, and when it would be due.")
     stopped_by: CheckOut | None
     blamed: list[LeafOut]
     checks: list[CheckOut]
@@ -135,11 +147,21 @@ class ExampleOut(BaseModel):
     blamed: list[LeafOut]
 
 
+class DelayedOut(BaseModel):
+    """What became of the episodes of a draft that waits."""
+
+    armed: int
+    fired: int
+    ended: int = Field(description="Those that ended before they were due.")
+    waiting: int = Field(description="Those that waited still at the end.")
+
+
 class BacktestOut(BaseModel):
     """What a draft would have done: counts, the leaves to blame, up to five examples of each verdict."""
 
     events: int
-    would_run: int
+    would_run: int = Field(description="Events; of a draft that waits, episodes that came due.")
+    delayed: DelayedOut | None
     no: dict[CheckName, int] = Field(description="Events by the first check that said no.")
     unreadable: int = Field(description="Entries that hold no event.")
     leaves: list[LeafCountOut]

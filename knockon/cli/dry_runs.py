@@ -11,7 +11,7 @@ import typer
 
 from knockon.cli.connections import opened_backends, read_settings
 from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
-from knockon.cli.output import Form, print_json, print_line
+from knockon.cli.output import Form, print_json, print_line, show_instant
 from knockon.cli.why_tables import print_actions, print_checks
 from shared.errors import ConfigError, Conflict
 from shared.model.events import Event
@@ -81,7 +81,9 @@ def _read(name: str) -> bytes:
 def _print_verdict(document: Mapping[str, Any]) -> None:
     key, stopped = document["automation"]["key"], document["stopped_by"]
     if stopped is None:
-        print_line(f"{key} would run")
+        waits = document["waits"]
+        when = f" at {show_instant(waits['due_at'])}, if it is still so then" if waits else ""
+        print_line(f"{key} would run{when}")
         return
     print_line(f"{key} would not run: {stopped['check']}: {stopped['reason']}")
     for leaf in document["blamed"]:

@@ -1,6 +1,6 @@
 """`knockon pending`: what waits before it acts, what became of it, and cancelling it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +11,11 @@ from knockon.cli.output import Form, print_json, print_line, print_table, show_i
 from shared.db.pending_lists import PendingQuery, list_pending
 from shared.db.pending_reads import PendingSummary
 from shared.masking import mask_tree
-from shared.model.delays import show_delay, show_runs_after
+from shared.model.delays import show_delay
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from shared.services.pending import cancel_waiting, get_pending
+from shared.services.pending_shown import pending_document
 from shared.services.references import check_workspace, find_ever_automation
 
 group = typer.Typer(help="What waits before it acts.", no_args_is_help=True)
@@ -129,14 +130,6 @@ def cancel_one(options: OneOptions) -> None:
 def standing(row: PendingSummary) -> str:
     """Say how it stands, and of a skipped one why."""
     return row.status if row.skip_reason is None else f"{row.status}: {row.skip_reason}"
-
-
-def pending_document(row: PendingSummary) -> dict[str, Any]:
-    """Show one as a document, in the names of the API."""
-    shown = asdict(row)
-    subject, minutes = shown.pop("subject"), shown.pop("delay_min")
-    runs_after = show_runs_after(minutes)
-    return {**shown, "subject_type": subject["type"], "subject_id": subject["id"], "runs_after": runs_after}
 
 
 def _facts(row: PendingSummary) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from knockon.cli.output import (
     show_json,
     show_span,
 )
-from knockon.cli.pending import pending_document, standing
+from knockon.cli.pending import standing
 from shared.db.log_reads import LogRow, run_log
 from shared.db.pending_reads import PendingSummary
 from shared.db.reads import RunDetail, RunSummary, read_run
@@ -26,6 +26,7 @@ from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import NotFound
 from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
+from shared.services.pending_shown import pending_document
 from shared.services.references import check_workspace, find_ever_automation
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)

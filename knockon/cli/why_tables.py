@@ -37,7 +37,7 @@ def explained_rows(explained: Mapping[str, Any]) -> Iterator[Row]:
     run = explained["run"]
     told = f"run {run['id']} {run['status']}" if run else ""
     if stopped is None:
-        yield key, verdict, "", "", "", told
+        yield key, verdict, *(_waits(explained["pending"]) or ("", "", "", told))
         return
     why = f"{told}: {stopped['reason']}" if told else stopped["reason"]
     if not explained["blamed"]:
@@ -47,6 +47,16 @@ def explained_rows(explained: Mapping[str, Any]) -> Iterator[Row]:
         said = leaf["reason"] if place else f"{told}: {leaf['reason']}" if told else leaf["reason"]
         named = (key, verdict) if not place else ("", "")
         yield *named, _leaf(leaf), _value(leaf["wanted"]), _value(leaf["found"]), said
+
+
+def _waits(pending: Sequence[Mapping[str, Any]]) -> Row | None:
+    """Tell of what waits with its hour, and of what does not any more, why."""
+    if not pending:
+        return None
+    newest = pending[-1]
+    why = f": {newest['skip_reason']}" if newest["skip_reason"] else ""
+    said = f"pending execution {newest['id']} {newest['status']}{why}, due {_value(newest['due_at'])}"
+    return "delay", "", newest["runs_after"] or "", said
 
 
 def print_explained(rows: Sequence[Row]) -> None:
@@ -92,7 +102,7 @@ _REMARKS: Final[Mapping[str, str]] = {
 
 def print_backtest(found: Mapping[str, Any]) -> None:
     """Print the counts of a backtest, then the leaves to blame, then examples."""
-    counts = [("would run", found["would_run"]), *found["no"].items()]
+    counts = [("would run", found["would_run"]), *_episodes(found["delayed"]), *found["no"].items()]
     if found["unreadable"]:
         counts.append(("no event", found["unreadable"]))
     print_table(("VERDICT", "EVENTS"), [*counts, ("in all", found["events"])])
@@ -105,6 +115,13 @@ def print_backtest(found: Mapping[str, Any]) -> None:
         print_table(("ENTRY", "TYPE", "VERDICT", "WANTED", "FOUND", "WHY"), map(_example, found["examples"]))
     if found["next"]:
         print_note(f"there is more, from entry {found['next']} on; raise --limit to see it")
+
+
+def _episodes(delayed: Mapping[str, Any] | None) -> list[tuple[str, int]]:
+    if delayed is None:
+        return []
+    names = {"armed": "episodes armed", "ended": "ended before", "waiting": "still waiting"}
+    return [(words, delayed[name]) for name, words in names.items()]
 
 
 def _example(example: Mapping[str, Any]) -> Row:

@@ -15,15 +15,18 @@ from shared.model.subjects import SubjectRef
 SUMMARY_COLUMNS: Final = """
     r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name,
     a.definition ->> 'execution_delay' AS delay_min, r.subject_type, r.subject_id, r.anchor, r.message_id,
-    r.episode_key, r.started_at, r.due_at, r.status, r.skip_reason, r.run_id, r.ended_at, r.created_at,
-    r.updated_at
+    r.episode_key, r.trigger_event ->> 'entryId' AS armed_by, r.started_at, r.due_at, r.status, r.skip_reason,
+    r.run_id, r.ended_at, r.created_at, r.updated_at
 """
 SUMMARY_TABLES: Final = "pending_executions r LEFT JOIN automations a ON a.id = r.automation_id"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSummary:
-    """A pending execution as lists show it; `delay_min` is the automation's delay as it is now."""
+    """A pending execution as lists show it.
+
+    `delay_min` is the automation's delay as it is now, `armed_by` the id of an entry.
+    """
 
     id: str
     workspace_id: str
@@ -35,6 +38,7 @@ class PendingSummary:
     anchor: Anchor
     message_id: str | None
     episode_key: str
+    armed_by: str
     started_at: datetime
     due_at: datetime
     status: PendingStatus
@@ -116,6 +120,7 @@ def pending_summary(row: Row[Any]) -> PendingSummary:
         anchor=Anchor(row.anchor),
         message_id=row.message_id,
         episode_key=row.episode_key,
+        armed_by=row.armed_by,
         started_at=must_instant(row.started_at),
         due_at=must_instant(row.due_at),
         status=PendingStatus(row.status),

@@ -9,7 +9,7 @@ from shared.ids import new_id
 from shared.model.automation import Automation
 from shared.model.pending import Episode, PendingRow, PendingStatus
 from shared.model.subjects import SubjectRef
-from shared.model.triggers import TriggerType
+from shared.model.triggers import WILDCARD, Trigger, TriggerType
 from shared.time.clock import from_epoch_ms
 
 SUBJECT_TYPES: Final[Mapping[TriggerType, str]] = MappingProxyType(
@@ -27,11 +27,28 @@ SUBJECT_TYPES: Final[Mapping[TriggerType, str]] = MappingProxyType(
         TriggerType.CONTACT_UPDATED: "contact",
     }
 )
+_MESSAGE: Final = "message"
+_FORM: Final = "form"
 
 
 def subject_type_of(automation: Automation) -> str | None:
     """Name the type of the subjects that it waits for; None if it may be any, as for EVENT."""
     return SUBJECT_TYPES.get(automation.definition.trigger.type)
+
+
+def state_type_of(trigger: Trigger) -> str | None:
+    """Name the type of the subjects whose state a trigger watches; None for messages, or if it names none.
+
+    Of an event type, or the beginning of one, it is the noun: `order.placed` is about an `order`.
+    """
+    if trigger.type is TriggerType.MESSAGE_CREATED:
+        return None
+    if trigger.type is not TriggerType.EVENT:
+        return SUBJECT_TYPES.get(trigger.type)
+    noun, dot, _ = (trigger.config.event_type or "").partition(".")
+    if not dot or noun in (_MESSAGE, WILDCARD):
+        return None
+    return "record" if noun == _FORM else noun
 
 
 def due_at(automation: Automation, started_at: datetime) -> datetime:

@@ -12,12 +12,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from shared.model.automation import MAX_ACTIONS, Automation
+from shared.model.delays import show_delay
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
+from shared.model.subjects import SubjectRow, subject_of
 from shared.model.triggers import DATABASE_TRIGGERS, TriggerType
 from shared.rules.conditions import LeafVerdict, compile_blame, compile_conditions, explain_conditions
+from shared.rules.episodes import compile_standing
 from shared.rules.guarding import is_own_event, is_too_deep, may_have_actions
 from shared.rules.scopes import gate_scope
+from shared.rules.standing_scope import standing_scope
 from shared.rules.triggering import (
     FED_BY,
     changed_properties,
@@ -30,6 +34,7 @@ from shared.rules.triggering import (
     is_late_enough,
     is_of_workspace,
     is_watched,
+    may_name,
 )
 from shared.time.clock import from_epoch_ms
 
@@ -72,7 +77,8 @@ class Earlier:
 class Known:
     """What has to be known beside event and automation. `at` is when conditions are decided.
 
-    Events before `oldest_ms` match nothing any more.
+    Events before `oldest_ms` match nothing any more. `subject` is what is known of the event's, if anything:
+    what waits is decided by it.
     """
 
     at: datetime
@@ -80,6 +86,7 @@ class Known:
     oldest_ms: int = 0
     earlier: Earlier | None = None
     deleted_at: datetime | None = None
+    subject: SubjectRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +126,38 @@ class Examiner:
         self._automation = automation
         self._holds = compile_conditions(automation.definition.conditions)
         self._blame = compile_blame(automation.definition.conditions)
+        self._standing = compile_standing(automation.definition.conditions)
 
     def examine(self, event: Event, known: Known) -> Examination:
         """Ask every check and every leaf, also those that the verdict does not need."""
-        leaves = explain_conditions(self._automation.definition.conditions, gate_scope(event, known.at))
-        return Examination(tuple(self._checks(event, known)), tuple(leaves), self.blamed(event, known.at))
+        leaves = explain_conditions(self._automation.definition.conditions, self._scope(event, known))
+        return Examination(tuple(self._checks(event, known)), tuple(leaves), self.blamed(event, known))
 
     def first_no(self, event: Event, known: Known) -> Check | None:
         """Give the first check that says no, and ask no other after it; None if there is none."""
         return next((check for check in self._checks(event, known) if not check.passed), None)
 
-    def blamed(self, event: Event, at: datetime) -> tuple[LeafVerdict, ...]:
+    def blamed(self, event: Event, known: Known) -> tuple[LeafVerdict, ...]:
         """Name the leaves because of which the conditions do not hold; none if they do."""
-        return tuple(self._blame(gate_scope(event, at)))
+        return tuple(self._blame(self._scope(event, known)))
+
+    def _scope(self, event: Event, known: Known) -> dict[str, Any]:
+        """Give what the conditions see: of one that waits, the subject's state, as far as it is known."""
+        if known.subject is None or not is_delayed(self._automation.definition):
+            return gate_scope(event, known.at)
+        return standing_scope(event, known.subject, None, known.at)
+
+    def _holds_for(self, event: Event, known: Known) -> bool:
+        if known.subject is None or not is_delayed(self._automation.definition):
+            return self._holds(gate_scope(event, known.at))
+        return self._standing.arms(event, known.subject, known.at)
 
     def _checks(self, event: Event, known: Known) -> Iterator[Check]:
         yield Check(CheckName.DEFINITION, "readable", "readable")
         for name, ask in _ASK.items():
             wanted, found, reason = ask(event, self._automation, known)
             yield Check(name, wanted, found, reason)
-        holds = self._holds(gate_scope(event, known.at))
+        holds = self._holds_for(event, known)
         found, reason = ("hold", "") if holds else ("do not hold", "the conditions do not hold")
         yield Check(CheckName.CONDITIONS, "hold", found, reason)
 
@@ -190,7 +209,8 @@ def _ask_trigger(event: Event, automation: Automation, _known: Known) -> _Answer
         wanted: Any = trigger.config.event_type
     else:
         wanted = [name for name, fed in FED_BY.items() if trigger.type in fed]
-    reason = "" if feeds(event, automation) else f"{event.type} does not feed {trigger.type}"
+    fits = may_name if is_delayed(automation.definition) else feeds
+    reason = "" if fits(event, automation) else f"{event.type} does not feed {trigger.type}"
     return wanted, event.type, reason
 
 
@@ -218,10 +238,15 @@ def _ask_sender(event: Event, automation: Automation, _known: Known) -> _Answer:
     return "no machine", "a machine", "an incoming message that no person wrote starts nothing"
 
 
-def _ask_delay(_event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_delay(event: Event, automation: Automation, known: Known) -> _Answer:
     minutes = automation.definition.execution_delay
-    reason = "delays do not fire in this version" if is_delayed(automation.definition) else ""
-    return None, minutes, reason
+    if minutes is None:
+        return None, None, ""
+    if subject_of(event) is None:
+        return "a subject", None, "the event is about no subject that could be looked at later"
+    if known.subject is not None and known.subject.deleted is not None:
+        return "a subject", DELETED, "the subject was deleted"
+    return "a subject", f"waits {show_delay(minutes)}, then looks again", ""
 
 
 def _ask_duplicate(event: Event, _automation: Automation, known: Known) -> _Answer:

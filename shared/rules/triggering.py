@@ -106,7 +106,8 @@ CHECKS: Final[tuple[tuple[Mismatch, Callable[[Event, Automation], bool]], ...]] 
 )
 
 
-def _names(event: Event, automation: Automation) -> bool:
+def may_name(event: Event, automation: Automation) -> bool:
+    """Tell whether events of this type arm an automation that waits: its trigger's, and `created`."""
     if feeds(event, automation):
         return True
     trigger = automation.definition.trigger
@@ -116,7 +117,7 @@ def _names(event: Event, automation: Automation) -> bool:
     return covers(trigger, f"{noun}.updated")
 
 
-_NAMING_CHECKS: Final = tuple((why, _names if passes is feeds else passes) for why, passes in CHECKS)
+_NAMING_CHECKS: Final = tuple((why, may_name if passes is feeds else passes) for why, passes in CHECKS)
 
 
 def covers(trigger: Trigger, event_type: str) -> bool:

@@ -5,8 +5,8 @@ moment only. What has an open episode is left alone; so a second call arms what 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -19,7 +19,6 @@ from shared.db.pending_turns import Turn, reopen_pending, revive_pending
 from shared.db.subjects import lock_subjects
 from shared.db.subjects_newest import Mark, newest_subjects
 from shared.errors import Conflict
-from shared.ids import new_id
 from shared.logs import get_logger
 from shared.model.automation import Automation
 from shared.model.events import Event, event_to_json
@@ -28,9 +27,9 @@ from shared.model.runs import LogLine
 from shared.model.stamps import format_stamp
 from shared.model.statuses import AutomationStatus
 from shared.model.subject_events import SOURCE, payload_of
-from shared.model.subjects import SubjectRow
-from shared.model.trigger_subjects import state_subject_type
+from shared.model.subjects import SubjectRef, SubjectRow
 from shared.model.triggers import DATABASE_TRIGGERS
+from shared.rules.arming import due_at, new_pending, state_type_of
 from shared.rules.episodes import Standing, compile_standing, state_episode
 from shared.services.auditing import Deed, write_deed
 from shared.services.automations import Turned, activate
@@ -38,7 +37,6 @@ from shared.services.backends import Backends, Caller
 from shared.services.pending import count_delayed
 from shared.services.references import find_automation, lock_automation
 from shared.services.verdicts import automation_of
-from shared.time.clock import from_epoch_ms
 
 BATCH: Final = 500
 LOOKED_AT: Final = 10_000
@@ -78,7 +76,7 @@ def _check_may_arm(row: AutomationRow) -> None:
     """Raise Conflict unless subjects in a state are what the automation waits for."""
     if automation_of(row).definition.execution_delay is None:
         raise Conflict(f"{row.key} runs at once; only one with an execution_delay arms what exists")
-    if state_subject_type(automation_of(row).definition.trigger) is None:
+    if state_type_of(automation_of(row).definition.trigger) is None:
         raise Conflict(f"{row.key} waits for messages, or for no one type of subject; nothing to arm exists")
 
 
@@ -112,7 +110,7 @@ def _arm_batch(conn: Connection, backends: Backends, row: AutomationRow, before:
     """Arm the next subjects; the clock is read anew, as an earlier try may have waited."""
     now = backends.clock.now()
     automation = automation_of(_unchanged(conn, row))
-    type_ = state_subject_type(automation.definition.trigger) or ""
+    type_ = state_type_of(automation.definition.trigger) or ""
     keys, after = newest_subjects(conn, row.workspace_id, type_, before, most=BATCH)
     held = list(_held(automation, lock_subjects(conn, keys).values(), now))
     return _Batch(_arm(conn, automation, held, now), len(keys), after)
@@ -186,31 +184,14 @@ def _arm(conn: Connection, automation: Automation, held: Iterable[_Held], now: d
 
 
 def _row(automation: Automation, held: _Held, now: datetime) -> PendingRow:
-    return PendingRow(
-        id=new_id(),
-        workspace_id=automation.workspace_id,
-        automation_id=automation.id,
-        subject_type=held.subject.type,
-        subject_id=held.subject.id,
-        episode=held.episode,
-        trigger_event=event_to_json(held.event),
-        due_at=_due(automation, held, now),
-        status=PendingStatus.PENDING,
-        skip_reason=None,
-        run_id=None,
-        version=1,
-        claimed_at=None,
-        ended_at=None,
-        created_at=now,
-        updated_at=now,
-    )
+    subject = SubjectRef(held.subject.type, held.subject.id)
+    row = new_pending(automation, subject, held.episode, event_to_json(held.event), now)
+    return replace(row, due_at=_due(automation, held, now))
 
 
 def _due(automation: Automation, held: _Held, now: datetime) -> datetime:
     """Say when it fires: what has been so for longer than the delay fires now, not in the past."""
-    delay = timedelta(minutes=automation.definition.execution_delay or 0)
-    active_since = from_epoch_ms(automation.activated_ms or 0)
-    return max(held.episode.started_at + delay, active_since, now)
+    return max(due_at(automation, held.episode.started_at), now)
 
 
 def _tell(

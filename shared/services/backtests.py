@@ -23,6 +23,8 @@ from shared.model.triggers import EVENTLESS_TRIGGERS
 from shared.redis_port import Entry
 from shared.rules.conditions import LeafVerdict
 from shared.rules.examining import Check, CheckName, Earlier, Examiner, Known
+from shared.rules.rehearsing import Episodes, Waiting
+from shared.rules.triggering import is_delayed
 from shared.services.backends import Backends
 from shared.services.references import check_workspace
 from shared.services.verdicts import DECIDED_BY_RUN
@@ -68,11 +70,13 @@ class Example:
 class Backtest:
     """What came of it. `no` counts by the first check that said no, `unreadable` entries that are no events.
 
-    `next` is the first entry that was not gone through any more, None if the whole stretch was.
+    Of a draft that waits `delayed` counts episodes, and `would_run` those that came due. `next` is the first
+    entry that was not gone through any more, None if the whole stretch was.
     """
 
     events: int
     would_run: int
+    delayed: Episodes | None
     no: dict[CheckName, int]
     leaves: tuple[Leaf, ...]
     examples: tuple[Example, ...]
@@ -100,11 +104,12 @@ def backtest(
         for entry in page:
             is_enough = rehearsal.events == stretch.most or looked == stretch.most * LOOKED_AT_FOR_EACH
             if is_enough or (looked and backends.clock.monotonic() >= until_s):
-                return rehearsal.result(_stamp(entry))
+                return rehearsal.result(_stamp(entry), from_epoch_ms(_stamp(entry)[0]))
             rehearsal.take(entry)
             looked += 1
         tell(rehearsal.events, from_epoch_ms(_stamp(page[-1])[0]))
-    return rehearsal.result(None)
+    end = min(backends.clock.now(), from_epoch_ms(stretch.last[0]))
+    return rehearsal.result(None, end)
 
 
 class Rehearsal:
@@ -120,6 +125,7 @@ class Rehearsal:
         self._no: Counter[CheckName | None] = Counter()
         self._leaves: dict[str, Leaf] = {}
         self._examples: dict[CheckName | None, list[Example]] = {}
+        self._waiting = Waiting(automation) if is_delayed(automation.definition) else None
         self._taken: dict[bytes, tuple[str, str]] = {}
 
     def take(self, entry: Entry) -> None:
@@ -135,11 +141,13 @@ class Rehearsal:
             return
         self._judge(event)
 
-    def result(self, following: Stamp | None) -> Backtest:
-        """Say what came of it so far; `following` is the entry to go on with."""
+    def result(self, following: Stamp | None, end: datetime) -> Backtest:
+        """Say what came of it until `end`; `following` is the entry to go on with."""
+        delayed = None if self._waiting is None else self._waiting.end(end)
         return Backtest(
             events=self.events,
-            would_run=self._no[None],
+            would_run=self._no[None] if delayed is None else delayed.fired,
+            delayed=delayed,
             no={name: self._no[name] for name in CheckName if self._no[name]},
             leaves=tuple(sorted(self._leaves.values(), key=lambda leaf: (-leaf.said_no, leaf.path))),
             examples=tuple(each for found in self._examples.values() for each in found),
@@ -149,12 +157,15 @@ class Rehearsal:
 
     def _judge(self, event: Event) -> None:
         at = from_epoch_ms(event.stamp[0])
-        known = Known(at, self._depth_max, earlier=self._earlier(event))
+        row = None if self._waiting is None else self._waiting.learn(event)
+        known = Known(at, self._depth_max, earlier=self._earlier(event), subject=row)
         check = self._examiner.first_no(event, known)
+        if self._waiting is not None:
+            self._waiting.judge(event, named=check is None)
         name = check.name if check else None
         if name is None or name in DECIDED_BY_RUN:
             self._note_key(event)
-        blamed = self._examiner.blamed(event, at) if name is CheckName.CONDITIONS else ()
+        blamed = self._examiner.blamed(event, known) if name is CheckName.CONDITIONS else ()
         for leaf in blamed:
             counted = self._leaves.get(leaf.path) or Leaf(leaf.path, leaf.field, leaf.op, 0)
             self._leaves[leaf.path] = replace(counted, said_no=counted.said_no + 1)

@@ -24,6 +24,7 @@ from shared.rules.examining import Examination, Known, examine, unreadable
 from shared.rules.previewing import PreviewedAction, Stage, asked_secrets, asks_for_subject, preview_actions
 from shared.services.backends import Backends
 from shared.services.references import find_automation
+from shared.services.trying_delay import Wait, subject_after, would_wait
 from shared.services.verdicts import automation_of, earlier_of
 from shared.services.waking import redis_ms
 from shared.services.why import known_of
@@ -35,12 +36,13 @@ FIELDS: Final = frozenset({"type", "workspaceId", "payload", "id", "occurredAt",
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What every check says, and what each action would be handed."""
+    """What every check says, and what each action would be handed; `waits`, if it would wait before."""
 
     automation: AutomationRow
     event: Event
     examination: Examination
     actions: Sequence[PreviewedAction]
+    waits: Wait | None = None
 
 
 class Sight(StrEnum):
@@ -74,8 +76,11 @@ def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Tr
             return DryRun(row, event, unreadable(str(error)), ())
         known = _with_earlier(conn, automation, event, known)
         stage = _stage(conn, automation, trial, known)
+        known = replace(known, subject=subject_after(conn, automation, event))
+        waits = would_wait(conn, automation, event, known)
     seen = examine(event, automation, known)
-    return DryRun(row, event, seen, preview_actions(event, automation, stage))
+    acts = preview_actions(event, automation, stage)
+    return DryRun(row, event, seen, acts, waits if seen.stopped_by is None else None)
 
 
 def trial_event(backends: Backends, workspace_id: str, given: Mapping[str, Any]) -> Event:

@@ -1,6 +1,6 @@
 """What became of an event and an automation (docs/automations.md, "Why did it not run?"). Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -8,6 +8,7 @@ from typing import Final
 
 from shared.db.automations import AutomationRow
 from shared.db.event_runs import EventRun
+from shared.db.pending_reads import PendingSummary
 from shared.errors import DefinitionError
 from shared.event_stream import EntryState
 from shared.model.automation import Automation, parse_definition
@@ -33,10 +34,12 @@ class Verdict(StrEnum):
     """What became of an event and one automation.
 
     NO_RUN: by what is known now a run was made, but there is none: the automation was changed after the
-    event, or the run has been deleted. WAITING: the matcher has not taken the event yet.
+    event, or the run has been deleted. WAITING: the matcher has not taken the event yet. ARMED: the
+    automation waits before it acts, and what it waits with, or waited, is told.
     """
 
     MATCHED = "matched"
+    ARMED = "armed"
     NOT_MATCHED = "not_matched"
     WAITING = "waiting"
     NO_RUN = "no_run"
@@ -47,6 +50,7 @@ class Explained:
     """One automation and the event. `run` is the run that the entry started, if there is one.
 
     `stopped_by` is the first check that said no; where there is a run, the check that it was skipped for.
+    `pending` is what the entry armed, else what waits already for its subject.
     """
 
     automation: AutomationRow
@@ -54,6 +58,7 @@ class Explained:
     stopped_by: Check | None
     examination: Examination
     run: EventRun | None
+    pending: tuple[PendingSummary, ...] = ()
 
 
 def explain(
@@ -71,6 +76,24 @@ def explain(
         return Explained(row, Verdict.NOT_MATCHED, stopped, seen, None)
     is_taken = state is EntryState.TAKEN
     return Explained(row, Verdict.NO_RUN if is_taken else Verdict.WAITING, stopped, seen, None)
+
+
+def explain_waiting(
+    row: AutomationRow, event: Event, state: EntryState, known: Known, kept: Sequence[PendingSummary]
+) -> Explained:
+    """Say what became of an event and an automation that waits; `kept` is what it keeps of the subject."""
+    seen = judge(row, event, known)
+    armed = tuple(each for each in kept if each.armed_by == event.entry_id)
+    if armed:
+        return Explained(row, Verdict.ARMED, None, seen, None, armed)
+    stopped = seen.stopped_by
+    if stopped is not None:
+        return Explained(row, Verdict.NOT_MATCHED, stopped, seen, None)
+    held = tuple(each for each in kept if each.ended_at is None)
+    if held:
+        return Explained(row, Verdict.ARMED, None, seen, None, held)
+    is_taken = state is EntryState.TAKEN
+    return Explained(row, Verdict.NO_RUN if is_taken else Verdict.WAITING, None, seen, None)
 
 
 def judge(row: AutomationRow, event: Event, known: Known) -> Examination:

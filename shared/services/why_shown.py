@@ -13,10 +13,12 @@ from shared.rules.examining import Check, CheckName
 from shared.rules.previewing import PreviewedAction
 from shared.services.backtests import Backtest, Example
 from shared.services.dry_runs import DryRun
+from shared.services.pending_shown import pending_document
 from shared.services.recorded import SeenEntry, shown_event
 from shared.services.verdicts import Explained
 
 BLAMED_SHOWN: Final = 10
+PENDING_SHOWN: Final = 10
 EVENT_BYTES: Final = 65_536
 VALUE_BYTES: Final = 4_096
 
@@ -40,6 +42,7 @@ def brief_document(explained: Explained) -> dict[str, Any]:
         "verdict": explained.verdict,
         "stopped_by": None if stopped is None else check_document(stopped),
         "blamed": _leaves(explained.examination.blamed[:BLAMED_SHOWN]) if is_gate else [],
+        "pending": [pending_document(each) for each in explained.pending[:PENDING_SHOWN]],
         "run": None
         if run is None
         else {
@@ -69,6 +72,7 @@ def dry_run_document(dry: DryRun) -> dict[str, Any]:
         "automation": automation_document(dry.automation),
         "event": shown_event(dry.event, EVENT_BYTES),
         "would_run": stopped is None,
+        "waits": None if dry.waits is None else asdict(dry.waits),
         "stopped_by": None if stopped is None else check_document(stopped),
         "blamed": _leaves(dry.examination.blamed),
         "checks": [check_document(check) for check in dry.examination.checks],
@@ -82,6 +86,7 @@ def backtest_document(found: Backtest) -> dict[str, Any]:
     return {
         "events": found.events,
         "would_run": found.would_run,
+        "delayed": None if found.delayed is None else asdict(found.delayed),
         "no": {str(name): count for name, count in found.no.items()},
         "unreadable": found.unreadable,
         "leaves": [asdict(leaf) for leaf in found.leaves],

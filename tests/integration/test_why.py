@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from api.why_models import DryRunOut, ExplainedOut
 from matcher.intake import Intake
 from pipeline.engine import Engine
 from shared.db.automations import AutomationRow, delete_automation
@@ -18,15 +19,19 @@ from shared.errors import NotFound
 from shared.event_stream import EntryState
 from shared.ids import new_id
 from shared.model.events import Context
+from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.runs import source_id_of
+from shared.model.stamps import parse_stamp
 from shared.model.statuses import AutomationStatus
 from shared.rules.examining import CheckName
 from shared.services.backends import Backends
+from shared.services.dry_runs import Trial, dry_run, trial_event
 from shared.services.recorded import see_entry
 from shared.services.verdicts import DECIDED_BY_RUN, SKIPPED_BY, Explained, Verdict, earlier_of, judge
 from shared.services.why import Wanted, explain_entry, known_of
+from shared.services.why_shown import dry_run_document, full_document
 from shared.settings import Settings
-from shared.time.clock import SystemClock
+from shared.time.clock import SystemClock, from_epoch_ms
 from tests.matching import Post, open_post
 from tests.people import opened_backends
 from tests.rooms import NOTIFY, open_room, start
@@ -132,6 +137,73 @@ def test_each_automation_says_what_kept_it_from_a_run(post: Post) -> None:
     assert (gone.name, gone.found) == (CheckName.STATUS, "DELETED")
     everything = explain_entry(post.backends, SETTINGS, "w1", entry_id, Wanted()).automations
     assert {each.automation.id for each in everything} == {row.id for row in rows.values()}
+
+
+STUCK = {"all": [{"field": "conversation.status", "op": "eq", "value": "pending"}]}
+
+
+def told(status: str) -> dict[str, Any]:
+    return {"conversation": {"id": "c1", "status": status}}
+
+
+def test_one_that_waits_tells_what_the_event_armed_and_what_became_of_it(post: Post) -> None:
+    row = post.add({"type": "CONVERSATION_UPDATED"}, conditions=STUCK, execution_delay=240)
+    early = post.publish("conversation.updated", told("open"))
+    first = post.publish("conversation.updated", told("pending"))
+    again = post.publish("conversation.updated", told("pending"))
+    assert explained(post, first, row).verdict is Verdict.WAITING
+    post.step()
+    armed, held = explained(post, first, row), explained(post, again, row)
+    assert (armed.verdict, armed.stopped_by, armed.run) == (Verdict.ARMED, None, None)
+    (pending,) = armed.pending
+    assert (pending.armed_by, pending.status) == (first, PendingStatus.PENDING)
+    assert pending.due_at - pending.started_at == timedelta(hours=4)
+    assert (held.verdict, held.pending) == (Verdict.ARMED, armed.pending)
+    check = next(each for each in armed.examination.checks if each.name is CheckName.DELAY)
+    assert (check.passed, check.found) == (True, "waits 4h, then looks again")
+    document = full_document(armed)
+    assert document["pending"][0]["due_at"] == pending.due_at
+    assert ExplainedOut.model_validate(document).pending[0].runs_after == "runs after 4h"
+    last = post.publish("conversation.resolved", told("resolved"))
+    post.step()
+    (pending,) = explained(post, first, row).pending
+    assert (pending.status, pending.skip_reason) == (PendingStatus.SKIPPED, PendingSkip.CONDITIONS_CHANGED)
+    assert check_of(explained(post, early, row)) is CheckName.CONDITIONS
+    assert check_of(explained(post, last, row)) is CheckName.TRIGGER
+
+
+def test_a_dry_run_of_one_that_waits_says_when_it_would_be_due(post: Post) -> None:
+    row = post.add({"type": "CONVERSATION_UPDATED"}, conditions=STUCK, execution_delay=240)
+
+    def tried(status: str) -> Any:
+        given = {"type": "conversation.updated", "payload": told(status)}
+        event = trial_event(post.backends, "w1", given)
+        return dry_run(post.backends, SETTINGS, "w1", Trial(row.id, event)), event
+
+    dry, event = tried("pending")
+    assert dry.waits is not None
+    assert dry.waits.started_at == from_epoch_ms(event.stamp[0])
+    assert dry.waits.due_at == dry.waits.started_at + timedelta(hours=4)
+    assert DryRunOut.model_validate(dry_run_document(dry)).waits is not None
+    since = post.publish("conversation.updated", told("pending"))
+    post.step()
+    again, _ = tried("pending")
+    assert again.waits.started_at == from_epoch_ms(parse_stamp(since)[0])
+    no, _ = tried("open")
+    assert (no.waits, no.examination.stopped_by.name) == (None, CheckName.CONDITIONS)
+
+
+def test_a_dry_run_of_one_that_waits_for_an_answer_counts_from_the_first_question(post: Post) -> None:
+    incoming = {"all": [{"field": "message.direction", "op": "eq", "value": "incoming"}]}
+    row = post.add({"type": "MESSAGE_CREATED"}, conditions=incoming, execution_delay=60)
+    said = {"conversation": {"id": "c1"}, "message": {"id": "m1", "direction": "incoming"}}
+    first = post.publish("message.created", said)
+    post.step()
+    later = {**said, "message": {"id": "m2", "direction": "incoming"}}
+    event = trial_event(post.backends, "w1", {"type": "message.created", "payload": later})
+    dry = dry_run(post.backends, SETTINGS, "w1", Trial(row.id, event))
+    assert dry.waits is not None
+    assert dry.waits.started_at == from_epoch_ms(parse_stamp(first)[0])
 
 
 def test_a_record_of_another_database_or_property_says_so(post: Post) -> None:

@@ -113,7 +113,7 @@ def test_one_that_never_was_active_says_so() -> None:
             KNOWN,
             ("properties", ("due", "who"), ["status"]),
         ),
-        (UPDATED, make_automation(ON_STATUS, execution_delay=5), KNOWN, ("delay", None, 5)),
+        (make_event("order.placed"), make_automation(execution_delay=5), KNOWN, ("delay", "a subject", None)),
         (
             UPDATED,
             make_automation(ON_STATUS),
