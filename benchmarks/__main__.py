@@ -1,6 +1,7 @@
 """`python -m benchmarks`: measure, print one table, write JSON, end."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import structlog
 from rich.console import Console
 
 from benchmarks.contenders import Contender, knockon, plain
@@ -21,6 +23,8 @@ from benchmarks.profiling import record_profiles
 from benchmarks.report import Line, Report, machine
 from benchmarks.scale import FEW, MANY, measure_match
 from benchmarks.sites import Backend, Servers, open_servers
+from benchmarks.sweep import MANY as MANY_WAITING
+from benchmarks.sweeping import compare_sweep
 from benchmarks.throughput import Throughput, measure_throughput
 
 RESULTS: Final = Path(__file__).parent / "results"
@@ -35,6 +39,7 @@ class Part(StrEnum):
     SCALE = "scale"
     MEMORY = "memory"
     LISTS = "lists"
+    SWEEP = "sweep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Options:
     parts: Sequence[Part]
     json: Path
     is_profile: bool
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +66,20 @@ class Session:
 def read_options(arguments: Sequence[str]) -> Options:
     """Read the command line; it ends the process where that makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", type=Part, nargs="*", help="measure these alone: " + ", ".join(Part))
     parser.add_argument("--events", type=_count, default=20_000, help="events of a round (default 20000)")
     parser.add_argument(
         "--rounds", type=_count, default=3, help="rounds of throughput and latency (default 3)"
     )
     parser.add_argument("--only", type=Part, choices=list(Part), action="append", help="measure this alone")
     parser.add_argument("--json", type=Path, default=RESULTS / "latest.json", help="where the figures go")
+    parser.add_argument(
+        "--waiting", type=_count, default=MANY_WAITING, help=f"rows that wait (default {MANY_WAITING})"
+    )
     parser.add_argument("--profile", action="store_true", help="profile matcher and worker instead")
     found = parser.parse_args(arguments)
-    return Options(found.events, found.rounds, found.only or list(Part), found.json, found.profile)
+    parts = found.parts or found.only or list(Part)
+    return Options(found.events, found.rounds, parts, found.json, found.profile, found.waiting)
 
 
 def _count(text: str) -> int:
@@ -176,6 +187,7 @@ MEASURES: Final[Mapping[Part, Callable[[Session], list[Line]]]] = MappingProxyTy
         Part.SCALE: compare_scale,
         Part.MEMORY: watch_memory,
         Part.LISTS: compare_lists,
+        Part.SWEEP: lambda session: compare_sweep(session.servers, session.options.waiting, session.say),
     }
 )
 
@@ -198,6 +210,7 @@ def measure(session: Session) -> Report:
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
     options = read_options(arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with open_servers() as servers:
         session = Session(options, servers, Console(stderr=True, highlight=False, soft_wrap=True).print)
         if options.is_profile:

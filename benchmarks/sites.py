@@ -60,6 +60,14 @@ class Servers:
         """Empty Redis and make a database; what was measured before is gone."""
         with closing(Redis.from_url(self.redis.url, socket_timeout=60)) as client:
             client.flushall()
+        if backend is Backend.POSTGRES:
+            with psycopg.connect(self.postgres.url(), autocommit=True) as conn:
+                for (old,) in conn.execute(OLD).fetchall():
+                    conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(old)))
+        return self.beside(backend)
+
+    def beside(self, backend: Backend) -> Site:
+        """Make a database beside those that there are."""
         name = f"b_{uuid4().hex}"
         folder = self.folder / name
         folder.mkdir()
@@ -68,8 +76,6 @@ class Servers:
             return Site(self.redis.url, f"sqlite:///{folder / 'knockon.db'}", folder)
         made = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*map(sql.Identifier, (name, TEMPLATE)))
         with psycopg.connect(self.postgres.url(), autocommit=True) as conn:
-            for (old,) in conn.execute(OLD).fetchall():
-                conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(old)))
             conn.execute(made)
             conn.execute("CHECKPOINT")
         return Site(self.redis.url, self.postgres.url(name), folder)

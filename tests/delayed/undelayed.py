@@ -17,8 +17,9 @@ from tests.field.road import NOTICE, Road
 SCRIPT = {"/flaky": [503, 200], "/gone": [410]}
 TABLES: Mapping[str, str] = {
     "automation_runs": """automation_id, automation_version, source, source_id, event_key, trigger_type,
-        subject_type, subject_id, status, skip_reason, error, input, event, output, depth, retry_count, failures,
-        crash_count, lease, queue, stop_reason, next_attempt_at, created_at, started_at, ended_at""",
+        subject_type, subject_id, status, skip_reason, error, input, event, output, depth, retry_count,
+        failures, crash_count, lease, queue, stop_reason, next_attempt_at, created_at, started_at,
+        ended_at""",
     "automation_logs": "workspace_id, automation_id, run_id, level, message, data, at",
     "run_actions": "run_id, position, type, lease, output, started_at, ended_at",
     "run_attempts": "run_id, lease, outcome, code, message, position, started_at, ended_at",

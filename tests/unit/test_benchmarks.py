@@ -14,11 +14,20 @@ from benchmarks.profiling import fold, tell
 from benchmarks.report import Line, Report
 from benchmarks.scale import FEW, MANY
 from benchmarks.scenario import TWO_HUNDRED, Mix, definition, events, payload
+from benchmarks.sites import Site
+from benchmarks.sweep import EXPIRY
+from benchmarks.sweep import MANY as MANY_WAITING
+from benchmarks.waiting import spread, store_due, store_rules, store_waiting
 from shared.db.engine import open_database
-from shared.db.run_lists import page_of_runs
+from shared.db.run_lists import RunQuery, page_of_runs
+from shared.db.sql import sql
 from shared.model.automation import parse_definition
 from shared.rules.conditions import compile_conditions
+from shared.services.backends import open_backends
+from shared.settings import Settings
+from timers.delayed import DelayedSweep
 
+WAITING = sql("SELECT status, count(*) AS n FROM pending_executions GROUP BY status")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -84,6 +93,7 @@ def test_without_arguments_everything_is_measured() -> None:
     assert (options.events, options.rounds, options.json) == (20_000, 3, RESULTS / "latest.json")
     assert list(options.parts) == list(Part)
     assert not options.is_profile
+    assert options.waiting == MANY_WAITING
     assert MEASURES.keys() == set(Part)
 
 
@@ -95,7 +105,14 @@ def test_the_command_line_is_read() -> None:
     assert options.is_profile
 
 
-@pytest.mark.parametrize("told", ["--events 0", "--rounds -1", "--events many", "--only sleep", "--fast"])
+def test_parts_may_be_named_without_a_word_before_them() -> None:
+    options = read_options(["sweep", "lists", "--waiting=500"])
+    assert (list(options.parts), options.waiting) == ([Part.SWEEP, Part.LISTS], 500)
+
+
+@pytest.mark.parametrize(
+    "told", ["--waiting 0", "sleep", "--events 0", "--rounds -1", "--events many", "--only sleep", "--fast"]
+)
 def test_a_senseless_command_line_is_refused(told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read_options(told.split())
@@ -152,3 +169,24 @@ def test_the_runs_of_the_lists_are_as_many_as_asked_for_and_shared_out(sqlite_ur
     assert [len(page.rows) for page in (of_one, failed, everything)] == [50, 50, 50]
     assert {row.automation_id for row in of_one.rows} == {"ws_1-3"}
     assert {row.status for row in failed.rows} == {"FAILED"}
+
+
+def test_due_times_are_even_and_the_workspaces_take_turns() -> None:
+    due = spread(["a", "b"], 2, NOON, timedelta(seconds=1))
+    assert [place for place, _ in due] == ["a", "b", "a", "b"]
+    assert [(at - NOON).total_seconds() for _, at in due] == [0, 0.25, 0.5, 0.75]
+
+
+def test_a_sweep_fires_all_that_is_due_and_nothing_of_what_waits(sqlite_url: str, redis_url: str) -> None:
+    settings = Settings.model_validate({"redis_url": redis_url, "database_url": sqlite_url})
+    backends = open_backends(settings, 2)
+    store_rules(backends.database, 3)
+    store_waiting(Site(redis_url, sqlite_url, Path()), backends.database, 50, 3)
+    store_due(backends.database, spread(["ws_0", "ws_2"], 4, datetime.now(UTC), timedelta()))
+    DelayedSweep(backends, EXPIRY).pass_once()
+    with backends.database.read() as conn:
+        page = page_of_runs(conn, RunQuery("ws_2", 50))
+        counted = WAITING.run(conn).all()
+    backends.close()
+    assert len(page.rows) == 4
+    assert {(row.status, row.n) for row in counted} == {("pending", 50), ("executed", 8)}
