@@ -4,6 +4,8 @@ Revision ID: 0004
 Revises: 0003
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -20,7 +22,7 @@ TABLE = "pending_executions"
 def upgrade() -> None:
     """Create the table and the indexes."""
     _table()
-    _index("uq_pending_executions_state", _SUBJECT, "ended_at IS NULL AND anchor = 'state'", unique=True)
+    op.create_index("uq_pending_executions_state", TABLE, _SUBJECT, unique=True, **_only(_OPEN_STATE))
     _index("ix_pending_executions_due", ["due_at", "id"], "status = 'pending'")
     _index("ix_pending_executions_workspace_due", ["workspace_id", "due_at", "id"], "status = 'pending'")
     _index("ix_pending_executions_claimed", ["claimed_at"], "status = 'processing'")
@@ -37,6 +39,7 @@ def downgrade() -> None:
     op.drop_table(TABLE)
 
 
+_OPEN_STATE = "ended_at IS NULL AND anchor = 'state'"
 _SUBJECT = ["automation_id", "subject_type", "subject_id"]
 
 
@@ -69,6 +72,10 @@ def _table() -> None:
     )
 
 
-def _index(name: str, columns: list[str], where: str, *, unique: bool = False) -> None:
-    condition = sa.text(where)
-    op.create_index(name, TABLE, columns, unique=unique, postgresql_where=condition, sqlite_where=condition)
+def _index(name: str, columns: list[str], where: str) -> None:
+    op.create_index(name, TABLE, columns, unique=False, **_only(where))
+
+
+def _only(where: str) -> dict[str, Any]:
+    """Name the rows that a partial index holds, for both dialects."""
+    return {"postgresql_where": sa.text(where), "sqlite_where": sa.text(where)}
