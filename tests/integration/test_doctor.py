@@ -22,11 +22,11 @@ from shared.beats import SILENT_AFTER, Pulse
 from shared.db.engine import open_database
 from shared.db.locks import WATCHDOG, take_lock
 from shared.db.migrating import migrate
+from shared.ports import free_port
 from shared.presence import STANDING_TTL_S
 from shared.process import StopFlag
 from shared.redis_port import RedisPort, open_redis
 from shared.services.backends import Backends
-from shared.ports import free_port
 from shared.settings import Settings
 from shared.time.clock import SystemClock
 from tests.full_disk import refusing_writes
