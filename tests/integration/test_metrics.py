@@ -284,8 +284,8 @@ SELECT 'o' || i, 'w1', '{}', NOW, NOW FROM n;
 INSERT INTO alert_sends (id, workspace_id, group_id, channel, target, message, attempts, created_at, status)
 SELECT 's' || i, 'w1', 'g', 'mail', 't', '{}', 1, NOW, 'sent' FROM n;
 INSERT INTO alert_groups (id, workspace_id, fingerprint, title, body, code, target, run_id, count, told,
-    times, first_at, last_at, tellings)
-SELECT 'g' || i, 'w1', 'f' || i, 't', 'b', 'C', 't', 'r', 1, 1, 1, NOW, NOW, '{}' FROM n
+    times, automations, first_at, last_at, tellings)
+SELECT 'g' || i, 'w1', 'f' || i, 't', 'b', 'C', 't', 'r', 1, 1, 1, '{}', NOW, NOW, '{}' FROM n
 """
 WHOLE = re.compile(r"Seq Scan on|^SCAN (?!.*INDEX)")
 SHORT = re.compile(r"\b(k|alerts|CONSTANT)\b")
