@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from typing_extensions import override
 
 from api.app import end_answers, make_app
+from api.beating import beating
 from api.metrics import served_apart
 from shared.logs import get_logger
 from shared.ports import open_port, url_of
@@ -66,7 +67,7 @@ def serve(settings: Settings) -> int:
         timeout_graceful_shutdown=int(settings.shutdown_grace_s),
     )
     log.info("api_started", url=url_of(*listener.getsockname()[:2]))
-    with served_apart(settings, app.state.metrics):
+    with served_apart(settings, app.state.metrics), beating(backends):
         asyncio.run(Server(config, stop).serve([listener]))
     backends.close()
     log.info("api_stopped")

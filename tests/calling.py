@@ -1,7 +1,6 @@
 """The API as a test calls it: served on a real port by a thread, with a key of each workspace."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import uvicorn
 
 from api.app import make_app
 from api.service import Server
+from shared.ports import open_port
 from shared.process import StopFlag
 from shared.services.backends import Backends, Caller
 from shared.services.workspaces import Scope, create_key, create_workspace
@@ -56,7 +56,7 @@ def serving(
         caller = Caller(workspace, "USER cli:anna")
         create_workspace(backends.database, backends.clock, caller, f"owner@{workspace}.example")
     stop = StopFlag()
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = open_port("127.0.0.1", 0)
     config = uvicorn.Config(make_app(settings, backends), log_config=None, access_log=False)
     server = Server(config, stop)
     thread = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), daemon=True)
