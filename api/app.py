@@ -1,7 +1,7 @@
 """The application: resources behind what every request passes.
 
-From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key (`auth`),
-the body (`bodies`), repeats (`idempotency`), then the route.
+From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key and what it
+may call (`auth`), the body (`bodies`), repeats (`idempotency`), then the route.
 """
 
 from collections.abc import AsyncIterator
@@ -37,6 +37,7 @@ from api import (
 )
 from api.auth import Guarding
 from api.bodies import Bodies
+from api.doors import Doors
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
 from api.log_feed import LogFeeds
@@ -85,7 +86,7 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
         middleware=[
             Middleware(Answering, clock=backends.clock),
             Middleware(Methods),
-            Middleware(Guarding, backends=backends),
+            Middleware(Guarding, backends=backends, doors=Doors(ROUTERS)),
             Middleware(Bodies),
             Middleware(Repeating, settings=settings, backends=backends),
         ],

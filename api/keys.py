@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Annotated, Final, Self
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.auth import needs
 from api.errors import at_field
 from api.paging import Listed, Page
-from api.served import Served
+from api.served import Served, tell_once
 from shared.db.api_keys import KeySummary, list_api_keys
 from shared.errors import NotFound
 from shared.model.names import NAME_MAX
@@ -79,7 +79,7 @@ def read_one(caller: Admin, backends: Served, key_id: KeyId) -> KeyOut:
     return KeyOut.of(found)
 
 
-@router.post("/v1/api-keys", status_code=201)
+@router.post("/v1/api-keys", status_code=201, dependencies=[Depends(tell_once)])
 def create_one(caller: Admin, backends: Served, wanted: KeyIn) -> NewKeyOut:
     """Make a key."""
     scopes = list(dict.fromkeys(wanted.scopes))

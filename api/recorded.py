@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AwareDatetime
 
 from api.auth import needs
-from api.errors import Refused
-from api.paging import Listed, Page, PageAsked, write_cursor
+from api.instants import Instant
+from api.paging import Listed, Page, PageAsked, no_cursor
 from api.served import Configured, Served
 from api.why_models import EntryOut, ExplainedOut, ExplanationOut
 from shared.errors import NotFound
@@ -29,8 +28,8 @@ Type = Annotated[str | None, Query(alias="type", max_length=MAX_TYPE, descriptio
 Automation = Annotated[
     str | None, Query(max_length=100, description="Only this one, by key or id, with every check.")
 ]
-From = Annotated[AwareDatetime | None, Query(alias="from", description="Only from this instant on.")]
-To = Annotated[AwareDatetime | None, Query(alias="to", description="Only before this instant.")]
+From = Annotated[Instant | None, Query(alias="from", description="Only from this instant on.")]
+To = Annotated[Instant | None, Query(alias="to", description="Only before this instant.")]
 
 
 async def read_reach(begin: From = None, end: To = None) -> Reach:
@@ -67,7 +66,7 @@ def list_recorded(
     found = list_events(backends, query)
     return Listed(
         items=[_entry(entry, LISTED_BYTES) for entry in found.entries],
-        next=None if found.next is None else write_cursor(format_stamp(found.next)),
+        next=page.cursor(None if found.next is None else format_stamp(found.next)),
     )
 
 
@@ -111,6 +110,4 @@ def _read_cursor(key: str) -> Stamp:
     try:
         return parse_stamp(key)
     except ValueError:
-        message = "is no cursor of this list"
-        faults = [{"field": "cursor", "message": message}]
-        raise Refused(422, f"cursor: {message}", field="cursor", faults=faults) from None
+        raise no_cursor() from None

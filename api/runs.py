@@ -13,7 +13,7 @@ from api.auth import needs
 from api.errors import refused_at
 from api.instants import Instant
 from api.log_lines import LogOut
-from api.paging import Listed, Page, PageAsked, write_cursor
+from api.paging import Listed, Page, PageAsked
 from api.served import Served
 from shared.db.log_reads import run_log
 from shared.db.reads import RunDetail, RunSummary, read_run
@@ -183,7 +183,7 @@ def list_some(caller: Reader, backends: Served, asked: Asked, page: Page) -> Lis
     with backends.database.read() as conn:
         found = page_of_runs(conn, _query(conn, caller, asked, page))
     shown = [RunOut.of(row) for row in found.rows]
-    return Listed(items=shown, next=None if found.before is None else write_cursor(found.before))
+    return Listed(items=shown, next=page.cursor(found.before))
 
 
 @router.get("/v1/runs/{run_id}")
@@ -229,8 +229,9 @@ def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> R
     )
 
 
-def _shown(row: RunSummary) -> Any:
-    return mask_tree({**asdict(row), "why": row.why})
+def _shown(row: RunSummary) -> dict[str, Any]:
+    shown: dict[str, Any] = mask_tree({**asdict(row), "why": row.why})
+    return shown
 
 
 def _detail(detail: RunDetail, lines: list[LogOut]) -> RunDetailOut:

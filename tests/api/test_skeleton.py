@@ -1,7 +1,12 @@
 """What every request passes: ids, methods, keys, bodies, and the envelope of what is refused."""
 
+import re
+
 import pytest
 
+from api.app import ROUTERS
+from api.doors import Doors
+from shared.services.workspaces import Scope
 from tests.calling import Api
 
 
@@ -87,6 +92,56 @@ def test_the_page_shows_every_route_without_a_script(api: Api) -> None:
     assert "<script" not in shown.text
     for path in api("GET", "/openapi.json").json()["paths"]:
         assert f" {path}</code>" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "field"),
+    [
+        ("POST", "/v1/flags", 403, None),
+        ("PATCH", "/v1/flags", 405, None),
+        ("POST", "/v1/nowhere", 404, None),
+        ("POST", "/v1/bulk?dry=1", 403, None),
+        ("POST", "/v1/runs/x/cancel?force=true", 422, "force"),
+        ("GET", "/v1/runs?stauts=FAILED", 422, "stauts"),
+        ("GET", "/v1/runs?status=FAILED&status=SUCCEEDED", 422, "status"),
+        ("GET", "/v1/runs?=1", 422, "query"),
+        *(("GET", f"/v1/runs?limit={bad}", 422, "limit") for bad in ("1_0", "1.0", "%205", "%2B5", "-1", "")),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_what_needs_no_body_is_refused_before_it(
+    api: Api, method: str, path: str, status: int, field: str | None
+) -> None:
+    key = api.key(Scope.RUNS_READ) if status == 403 else api.key()
+    headers = {"Content-Type": "text/plain"}
+    refused = api(method, path, key=key, headers=headers, content=b"{" if method != "GET" else None)
+    assert (refused.status_code, refused.json()["details"].get("field")) == (status, field), refused.text
+
+
+def test_each_door_asks_what_the_document_says(api: Api) -> None:
+    for path, operations in api("GET", "/openapi.json").json()["paths"].items():
+        for method, operation in operations.items():
+            filled = re.sub(r"{[a-z_]+}", "x", path)
+            door = Doors(ROUTERS).find({"type": "http", "method": method.upper(), "path": filled})
+            assert door is not None
+            scopes = {scope for each in operation.get("security", ()) for scope in each["key"]}
+            assert set(door.scopes) == scopes, path
+            asked = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+            assert door.parameters == asked, path
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_cursor_is_of_one_list(api: Api) -> None:
+    key = api.key()
+    for name in "ab":
+        api("POST", "/v1/flags", key=key, json={"name": name, "state": "on"})
+    cursor = api("GET", "/v1/flags?limit=1", key=key).json()["next"]
+    assert [each["name"] for each in api("GET", f"/v1/flags?cursor={cursor}", key=key).json()["items"]] == [
+        "b"
+    ]
+    for path in ("runs", "secrets", "members", "logs", "events", "automations", "bulk", "audit", "api-keys"):
+        refused = api("GET", f"/v1/{path}?cursor={cursor}", key=key)
+        assert (refused.status_code, refused.json()["details"]["field"]) == (422, "cursor"), path
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
