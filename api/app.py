@@ -1,7 +1,7 @@
 """The application: resources behind what every request passes.
 
 From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key and what it
-may call (`auth`), the body (`bodies`), repeats (`idempotency`), then the route.
+may call (`auth`), the body (`bodies`), its turn (`shares`), repeats (`idempotency`), then the route.
 """
 
 from collections.abc import AsyncIterator
@@ -44,6 +44,7 @@ from api.log_feed import LogFeeds
 from api.methods import Methods, allowed_methods
 from api.openapi import describe
 from api.requests import Answering
+from api.shares import Sharing
 from shared.metrics.exposition import Metrics
 from shared.services.backends import Backends
 from shared.settings import Settings
@@ -88,6 +89,7 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
             Middleware(Methods),
             Middleware(Guarding, backends=backends, doors=Doors(ROUTERS)),
             Middleware(Bodies),
+            Middleware(Sharing),
             Middleware(Repeating, settings=settings, backends=backends),
         ],
         exception_handlers={HTTPException: _render, RequestValidationError: _render},
@@ -95,6 +97,8 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
     app.state.settings = settings
     app.state.backends = backends
     app.state.metrics = Metrics(backends)
+    app.state.metrics_look = metrics.look_at(app.state.metrics)
+    app.state.looks = probes.Looks(backends)
     app.state.log_feeds = LogFeeds(backends.database)
     for router in ROUTERS:
         app.include_router(router)

@@ -24,6 +24,7 @@ from starlette.types import Scope as Connection
 
 from api.doors import Doors
 from api.errors import Refused
+from api.noting import Noting
 from shared.services.authentication import KnownKey, recognize
 from shared.services.backends import Backends, Caller
 from shared.services.workspaces import Scope
@@ -49,6 +50,7 @@ class Guarding:
         self._app = app
         self._backends = backends
         self._doors = doors
+        self._noting = Noting(backends)
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         """Look at all but the body. Raises Refused, 401, 403, 422, and HTTPException, 404, 405."""
@@ -64,6 +66,7 @@ class Guarding:
         found = await run_in_threadpool(recognize, self._backends.database, self._backends.clock, text)
         if found is None:
             raise _unknown("the key is none that can be used")
+        self._noting.note(found)
         scope.setdefault("state", {})["key"] = found
         door = self._doors.find(scope)
         if door is not None:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 from starlette.exceptions import HTTPException
 
-from shared.db.engine import is_outage, sqlstate
+from shared.db.engine import is_cut_short, is_outage, sqlstate
 from shared.errors import (
     BadEvent,
     ConfigError,
@@ -48,6 +48,7 @@ CODES: Final[Mapping[int, str]] = MappingProxyType(
         413: "too_large",
         415: "unsupported_media_type",
         422: "invalid",
+        429: "too_many",
         500: "internal",
         503: "unavailable",
     }
@@ -168,6 +169,8 @@ def _of_service(error: KnockonError) -> Answer | None:
 def _of_sql(error: DBAPIError) -> Answer | None:
     if sqlstate(error) == UNDEFINED_TABLE or "no such table" in str(error.orig):
         return _away("the database has not been migrated")
+    if is_cut_short(error):
+        return _away("the database took too long")
     if is_outage(error):
         return _away("the database does not answer")
     if isinstance(error, DataError):

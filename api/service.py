@@ -12,13 +12,15 @@ from typing_extensions import override
 from api.app import end_answers, make_app
 from api.beating import beating
 from api.metrics import served_apart
+from shared.db.engine import Patience
 from shared.logs import get_logger
 from shared.ports import open_port, url_of
 from shared.process import StopFlag
 from shared.services.backends import open_backends
 from shared.settings import Settings
 
-POOL_SIZE: Final = 20
+POOL_SIZE: Final = 30  # with what the engine adds, one for each thread of ours that may want one
+PATIENCE: Final = Patience(connection_s=5.0, lock_s=10.0, statement_s=15.0)
 KEEP_ALIVE_S: Final = 75
 
 log: Final = get_logger("api")
@@ -55,7 +57,7 @@ def serve(settings: Settings) -> int:
     stop = StopFlag()
     stop.listen()
     listener = open_port(settings.api_host, settings.api_port)
-    backends = open_backends(settings, POOL_SIZE)
+    backends = open_backends(settings, POOL_SIZE, PATIENCE)
     app = make_app(settings, backends)
     config = uvicorn.Config(
         app,

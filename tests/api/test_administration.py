@@ -7,6 +7,7 @@ import pytest
 from shared.db.people import Notice, insert_notices
 from shared.services.workspaces import Scope
 from tests.calling import Api
+from tests.waiting import poll
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_key_is_shown_once_used_and_revoked_at_once(api: Api, key: str) -> Non
     assert (before["last_used_at"], before["scopes"]) == (None, ["admin", "runs:read"])
     assert before["last4"] == made["key"][-4:]
     assert api("GET", "/v1/flags", key=made["key"]).status_code == 200
-    used = api("GET", path, key=key).json()["last_used_at"]
+    used = poll(lambda: api("GET", path, key=key).json()["last_used_at"])
     assert api("GET", "/v1/flags", key=made["key"]).status_code == 200
     assert api("GET", path, key=key).json()["last_used_at"] == used is not None
     assert api("DELETE", path, key=key).status_code == 204
