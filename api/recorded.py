@@ -79,7 +79,10 @@ def read_recorded(caller: Reader, backends: Served, entry_id: EntryId) -> EntryO
     return _entry(entry, EVENT_BYTES)
 
 
-@router.get("/v1/events/{entry_id}/explain")
+@router.get(
+    "/v1/events/{entry_id}/explain",
+    dependencies=[needs(Scope.AUTOMATIONS_READ), needs(Scope.RUNS_READ)],
+)
 def explain_recorded(
     caller: Reader, backends: Served, settings: Configured, entry_id: EntryId, asked: AskedAbout
 ) -> ExplanationOut:

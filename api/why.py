@@ -96,7 +96,9 @@ def run_dry(
     """Say what an automation would do with an event: every check, its actions rendered, and nothing done."""
     workspace_id = tried.caller.workspace_id
     event = _event(backends, workspace_id, tried.wanted)
-    dry = dry_run(backends, settings, workspace_id, Trial(tried.reference, event, tried.sight))
+    is_recorded = tried.wanted.entry_id is not None
+    trial = Trial(tried.reference, event, tried.sight, is_recorded)
+    dry = dry_run(backends, settings, workspace_id, trial)
     return DryRunOut.model_validate(dry_run_document(dry))
 
 
