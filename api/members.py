@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Final, Self
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from api.auth import needs
 from api.errors import at_field
@@ -15,7 +15,14 @@ from shared.db.sql import FIRST
 from shared.errors import NotFound
 from shared.model.roles import Role
 from shared.services.backends import Backends, Caller
-from shared.services.members import NAME_MAX, NewMember, add_member, change_role, remove_member
+from shared.services.members import (
+    NAME_MAX,
+    NewMember,
+    add_member,
+    change_role,
+    read_member_name,
+    remove_member,
+)
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["members"])
@@ -46,7 +53,7 @@ class MemberIn(BaseModel):
 
     email: str = Field(max_length=254, examples=["ada@example.com"])
     role: Role
-    name: str | None = Field(default=None, max_length=NAME_MAX)
+    name: Annotated[str | None, AfterValidator(read_member_name)] = Field(default=None, max_length=NAME_MAX)
 
 
 class RoleIn(BaseModel):

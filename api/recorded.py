@@ -6,13 +6,13 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Path, Query
 
 from api.auth import needs
-from api.instants import Instant
 from api.paging import Listed, Page, PageAsked, no_cursor
 from api.served import Configured, Served
 from api.why_models import EntryOut, ExplainedOut, ExplanationOut
 from shared.errors import NotFound
 from shared.event_stream import EntryState, Reach, reach_between
 from shared.model.event_fields import MAX_TYPE
+from shared.model.instants import Instant
 from shared.model.stamps import Stamp, format_stamp, parse_stamp
 from shared.services.backends import Caller
 from shared.services.recorded import LISTED_BYTES, EventQuery, SeenEntry, list_events, see_entry

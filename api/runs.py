@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from api.auth import needs
 from api.errors import refused_at
-from api.instants import Instant
 from api.log_lines import LogOut
 from api.paging import Listed, Page, PageAsked
 from api.served import Served
@@ -20,6 +19,7 @@ from shared.db.reads import RunDetail, RunSummary, read_run
 from shared.db.run_lists import RunQuery, page_of_runs
 from shared.errors import NotFound
 from shared.masking import mask_tree
+from shared.model.instants import Instant
 from shared.model.moves import RunStatus
 from shared.model.subjects import SubjectRef
 from shared.model.triggers import TriggerType

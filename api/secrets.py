@@ -13,8 +13,8 @@ from api.served import Configured, Served
 from shared.db.secrets import SecretRow, list_secrets
 from shared.db.sql import FIRST
 from shared.rules.secret_names import NAME
-from shared.secrets import make_seal
 from shared.services.backends import Caller
+from shared.services.sealed import seal_to_write
 from shared.services.secrets import VALUE_CHARS_MAX, SecretStore, drop_secret, set_secret
 from shared.services.workspaces import Scope
 
@@ -61,7 +61,7 @@ def set_one(
     caller: Admin, backends: Served, settings: Configured, wanted: SecretIn, response: Response
 ) -> SecretOut:
     """Set a secret; an earlier value is gone."""
-    store = SecretStore(backends.database, backends.clock, make_seal(settings))
+    store = SecretStore(backends.database, backends.clock, seal_to_write(backends.database, settings))
     with at_field("name"):
         stored = set_secret(store, caller, wanted.name, wanted.value)
     response.status_code = 201 if stored.is_new else 200

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from api.auth import check_scopes, needs
 from api.errors import at_field
-from api.instants import Instant
 from api.served import Configured, Served
 from api.why_models import BacktestOut, DryRunOut
 from shared.errors import BadEvent, Conflict, DefinitionError, Fault, NotFound
 from shared.event_stream import reach_between
 from shared.model.automation import parse_definition
 from shared.model.events import Event
+from shared.model.instants import Instant
 from shared.model.refusals import join
 from shared.services.authentication import KnownKey
 from shared.services.backends import Backends, Caller

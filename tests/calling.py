@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import uvicorn
 
 from api.app import make_app
-from api.service import Server
+from api.connections import Connection
+from api.service import Server, make_config
 from shared.ports import open_port
 from shared.process import StopFlag
 from shared.services.backends import Backends, Caller
@@ -49,7 +49,10 @@ class Api:
 
 @contextmanager
 def serving(
-    settings: Settings, backends: Backends, workspaces: Sequence[str] = ("w1", "w2")
+    settings: Settings,
+    backends: Backends,
+    workspaces: Sequence[str] = ("w1", "w2"),
+    connection: type[Connection] = Connection,
 ) -> Iterator[Api]:
     """Serve the API of these servers, with these workspaces, until the block ends."""
     for workspace in workspaces:
@@ -57,7 +60,8 @@ def serving(
         create_workspace(backends.database, backends.clock, caller, f"owner@{workspace}.example")
     stop = StopFlag()
     listener = open_port("127.0.0.1", 0)
-    config = uvicorn.Config(make_app(settings, backends), log_config=None, access_log=False)
+    config = make_config(make_app(settings, backends), settings)
+    config.http = connection
     server = Server(config, stop)
     thread = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), daemon=True)
     thread.start()

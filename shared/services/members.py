@@ -31,6 +31,14 @@ class NewMember:
     name: str | None = None
 
 
+def read_member_name(text: str | None) -> str:
+    """Give a name without the blanks around it, empty for none. Raises ValueError."""
+    name = (text or "").strip()
+    if len(name) > NAME_MAX or not name.isprintable():
+        raise ValueError(f"must have at most {NAME_MAX} characters, on one line")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedRole:
     """A member with the role of now, and the one before, which may be the same."""
@@ -58,9 +66,7 @@ def add_member(database: Database, clock: Clock, caller: Caller, wanted: NewMemb
     return database.transact(work)
 
 
-def change_role(
-    database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Role]
-) -> ChangedRole:
+def change_role(database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Role]) -> ChangedRole:
     """Give a member of the caller's workspace another role. The same changes nothing.
 
     Raises NotFound, and Conflict for the last owner.
@@ -124,7 +130,7 @@ def _address(text: str) -> str:
 
 
 def _name(text: str | None) -> str:
-    name = (text or "").strip()
-    if len(name) > NAME_MAX or not name.isprintable():
-        raise ConfigError(f"a name has at most {NAME_MAX} characters, on one line")
-    return name
+    try:
+        return read_member_name(text)
+    except ValueError as error:
+        raise ConfigError(f"a name {error}") from None

@@ -49,6 +49,9 @@ def test_each_answer_has_an_id_and_gives_back_one_that_was_sent(api: Api) -> Non
     assert len(made) == 2
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -57,6 +60,7 @@ def test_each_answer_has_an_id_and_gives_back_one_that_was_sent(api: Api) -> Non
         (b'{"name": 99999999999999999999}', "application/json", 400),
         (b"[1]", "application/json", 400),
         (b"[" * 100_000, "application/json", 400),
+        (b'\xef\xbb\xbf{"name": "a", "state": "on"}', "application/json", 400),
         (b"\xff", "application/json", 400),
         (b"name=a", "application/x-www-form-urlencoded", 415),
         (b'{"name": "a"}', "", 415),
@@ -73,6 +77,30 @@ def test_a_body_is_taken_only_as_json_that_can_be_kept(api: Api, body: bytes, ki
     answer = api("POST", "/v1/flags", key=api.key(), content=body, headers=given)
     assert answer.status_code == status, answer.text
     assert status < 400 or answer.json()["error"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_refusal_names_its_field_and_no_command(api: Api) -> None:
+    key = api.key()
+    member = {"email": "ada@example.com", "role": "viewer", "name": "a\r\nb"}
+    refused = api("POST", "/v1/members", key=key, json=member)
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "name")
+    wanted = {"definition": {}, "from": 5}
+    refused = api("POST", "/v1/backtests", key=key, json=wanted)
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "from")
+    definition = {
+        "key": "w",
+        "name": "W",
+        "status": "PAUSED",
+        "trigger": {"type": "EVENT", "config": {"eventType": "contact.created"}},
+        "actions": [{"type": "CREATE_NOTIFICATION", "config": {"title": "x"}}],
+    }
+    assert api("POST", "/v1/automations", key=key, json=definition).status_code == 201
+    refused = api("POST", "/v1/automations/w/run", key=key)
+    assert refused.status_code == 409
+    marked = api("POST", "/v1/flags", key=key, content=b"\xef\xbb\xbf{}", headers=JSON)
+    for each in (refused, marked):
+        assert not re.search("knockon|--|utf-8-sig|the file", each.json()["message"])
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -105,6 +133,8 @@ def test_the_page_shows_every_route_without_a_script(api: Api) -> None:
         ("GET", "/v1/runs?stauts=FAILED", 422, "stauts"),
         ("GET", "/v1/runs?status=FAILED&status=SUCCEEDED", 422, "status"),
         ("GET", "/v1/runs?=1", 422, "query"),
+        ("GET", "/v1/events?from=1767225600", 422, "from"),
+        ("GET", "/v1/runs?to=1767225600", 422, "to"),
         *(("GET", f"/v1/runs?limit={bad}", 422, "limit") for bad in ("1_0", "1.0", "%205", "%2B5", "-1", "")),
     ],
 )
