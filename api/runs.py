@@ -161,16 +161,30 @@ async def read_subject(subject_type: SubjectType = None, subject_id: SubjectId =
     return SubjectRef(subject_type, subject_id)
 
 
+async def read_standing(
+    status: Annotated[RunStatus | None, Query(description="Only of this status.")] = None,
+    fingerprint: Annotated[
+        str | None,
+        Query(
+            max_length=ID_CHARS_MAX,
+            description="Only the dead letters of this group.",
+        ),
+    ] = None,
+) -> RunQuery:
+    """Read how the runs stand that are asked for."""
+    return RunQuery("", 0, status, fingerprint=fingerprint)
+
+
 async def read_which(
+    standing: Annotated[RunQuery, Depends(read_standing)],
     time: Annotated[tuple[datetime | None, datetime | None], Depends(read_time)],
     subject: Annotated[SubjectRef | None, Depends(read_subject)],
     automation: Automation = None,
-    status: Annotated[RunStatus | None, Query(description="Only of this status.")] = None,
     trigger: Annotated[TriggerType | None, Query(description="Only started by this trigger.")] = None,
 ) -> Which:
     """Read which runs are asked for."""
     since, until = time
-    query = RunQuery("", 0, status, trigger_type=trigger, subject=subject, since=since, until=until)
+    query = replace(standing, trigger_type=trigger, subject=subject, since=since, until=until)
     return Which(query, automation)
 
 

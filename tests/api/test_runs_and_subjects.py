@@ -38,6 +38,7 @@ def test_runs_are_listed_by_automation_status_and_time_in_pages(api: Api, key: s
     assert listed("status=FAILED") == ids[:1]
     assert listed("trigger=MANUAL&status=PENDING") == ids[:0:-1]
     assert listed("trigger=EVENT") == []
+    assert listed("fingerprint=0f3c5ad1b2c4e6f8") == []
     assert listed("subject_type=record&subject_id=r") == []
     first = api("GET", "/v1/runs?limit=2", key=key).json()
     assert listed(f"limit=2&cursor={first['next']}") == ids[:1]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, event, text
 from shared.db.bulk_runs import Counted, Selection, count_selected, find_selected
 from shared.db.dead_groups import NAMED, count_dead, list_dead_groups
 from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_letters
+from shared.db.run_lists import RunQuery, list_runs, page_of_runs
 from shared.ids import new_id
 from shared.model.executed import EndedRun
 from shared.model.moves import RunStatus
@@ -107,7 +109,7 @@ def test_what_is_left_of_a_trouble_is_counted(backends: Backends, automation_id:
         replay(backends, CALLER, ids[:1], ReplayFrom.FAILED_ACTION)
 
 
-def plans_of(conn: Connection, look: Callable[[], None]) -> list[str]:
+def plans_of(conn: Connection, look: Callable[[], object]) -> list[str]:
     """Give the plan of each statement that `look` executes."""
     told: list[tuple[str, Any]] = []
 
@@ -168,6 +170,18 @@ def test_no_look_at_dead_letters_meets_runs_that_are_over(crowded: Backends) -> 
 def _is_of_rest(line: str) -> bool:
     """Tell whether a line of a plan looks at an index without finished runs."""
     return any(name in line for name in ("ix_runs_status", "ix_runs_fingerprint", "ix_runs_waiting"))
+
+
+def test_the_runs_of_a_group_are_listed_without_a_look_at_others(crowded: Backends) -> None:
+    (group,) = groups(crowded)
+    query = RunQuery("w1", 300, fingerprint=group.fingerprint)
+    with crowded.database.read() as conn:
+        assert len(list_runs(conn, query)) == group.count
+        assert list_runs(conn, replace(query, workspace_id="w2")) == []
+        assert list_runs(conn, replace(query, fingerprint="other")) == []
+        assert list_runs(conn, replace(query, status=RunStatus.FAILED)) == []
+        (plan,) = plans_of(conn, lambda: page_of_runs(conn, replace(query, most=50)))
+    assert _is_of_rest(plan), plan
 
 
 NOBODY: Sequence[dict[str, Any]] = ({}, {"code": "NOBODYS"})
