@@ -64,8 +64,8 @@ class Connection(H11Protocol):
         head = h11.Response(
             status_code=response.status_code, headers=headers, reason=HTTPStatus.BAD_REQUEST.phrase
         )
-        for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        told = (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage())
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in told))
 
     def _wait_for_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_within_s, self.transport.close)

@@ -47,14 +47,14 @@ def read_all(sock: socket.socket) -> bytes:
     [
         b"GET /healthz HTTP/1.1\r\n\r\n",
         b"POST /v1/flags HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 200_000,
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 70_000,
         b"\x16\x03\x01 hello\r\n\r\n",
     ],
 )
 def test_what_is_no_request_is_refused_as_all_is(api: Api, sent: bytes) -> None:
     with connected(api) as sock:
         sock.sendall(sent)
-        head, _, body = sock.recv(65_536).partition(b"\r\n\r\n")
+        head, _, body = read_all(sock).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"x-request-id: " in head.lower()
     assert b"x-content-type-options: nosniff" in head.lower()

@@ -77,7 +77,7 @@ def test_events_are_filtered_by_type_and_time(api: Api, post: Post, key: str) ->
     soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat().replace("+", "%2B")
     assert get(api, key, f"/v1/events?from={soon}")["items"] == []
     assert len(get(api, key, f"/v1/events?to={soon}")["items"]) == 3
-    assert get(api, key, "/v1/events?to=1969-01-01T00:00:00Z")["items"] == []
+    assert get(api, key, "/v1/events?to=1970-01-01T00:00:00Z")["items"] == []
 
 
 @pytest.mark.parametrize(
