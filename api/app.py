@@ -1,7 +1,7 @@
 """The application: resources behind what every request passes.
 
-From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key (`auth`),
-the body (`bodies`), repeats (`idempotency`), then the route.
+From the outside in: an id and an answer for everything (`requests`), methods (`methods`), the key and what it
+may call (`auth`), the body (`bodies`), its turn (`shares`), repeats (`idempotency`), then the route.
 """
 
 from collections.abc import AsyncIterator
@@ -39,12 +39,14 @@ from api import (
 )
 from api.auth import Guarding
 from api.bodies import Bodies
+from api.doors import Doors
 from api.errors import Answer, answer_for, failure
 from api.idempotency import Repeating
 from api.log_feed import LogFeeds
 from api.methods import Methods, allowed_methods
 from api.openapi import describe
 from api.requests import Answering
+from api.shares import Sharing
 from shared.metrics.exposition import Metrics
 from shared.services.backends import Backends
 from shared.settings import Settings
@@ -89,8 +91,9 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
         middleware=[
             Middleware(Answering, clock=backends.clock),
             Middleware(Methods),
-            Middleware(Guarding, backends=backends),
+            Middleware(Guarding, backends=backends, doors=Doors(ROUTERS)),
             Middleware(Bodies),
+            Middleware(Sharing),
             Middleware(Repeating, settings=settings, backends=backends),
         ],
         exception_handlers={HTTPException: _render, RequestValidationError: _render},
@@ -98,6 +101,8 @@ def make_app(settings: Settings, backends: Backends) -> FastAPI:
     app.state.settings = settings
     app.state.backends = backends
     app.state.metrics = Metrics(backends)
+    app.state.metrics_look = metrics.look_at(app.state.metrics)
+    app.state.looks = probes.Looks(backends)
     app.state.log_feeds = LogFeeds(backends.database)
     for router in ROUTERS:
         app.include_router(router)

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from api.auth import needs
-from api.instants import Instant
 from api.paging import Listed, Page
 from api.served import Served
 from shared.db.audit_reads import AuditQuery, AuditRow, list_audit
 from shared.masking import mask_tree
+from shared.model.instants import Instant
 from shared.services.backends import Caller
 from shared.services.workspaces import Scope
 

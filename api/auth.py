@@ -1,5 +1,7 @@
 """Who asks: the key of a request, looked up anew each time, so that a revoked one is worthless at once.
 
+What can be refused without the body is refused before it is read: by key, path, scopes, query.
+
 A route names what its key must be allowed to do:
 
     Reader = Annotated[Caller, needs(Scope.RUNS_READ)]
@@ -10,6 +12,7 @@ A route names what its key must be allowed to do:
 The caller has the workspace of the key. Whatever is looked up for it is looked up in that workspace.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Security
@@ -19,7 +22,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
+from api.doors import Doors
 from api.errors import Refused
+from api.noting import Noting
 from shared.services.authentication import KnownKey, recognize
 from shared.services.backends import Backends, Caller
 from shared.services.workspaces import Scope
@@ -35,22 +40,38 @@ _BEARER: Final = HTTPBearer(
 
 
 class Guarding:
-    """Lets a request to a guarded path pass only with a key, which it puts into the request's state."""
+    """Lets a request pass only to a route that there is; to a guarded one with a key that may call it.
 
-    def __init__(self, app: ASGIApp, backends: Backends) -> None:
-        """Guard `app`."""
+    The key is put into the request's state.
+    """
+
+    def __init__(self, app: ASGIApp, backends: Backends, doors: Doors) -> None:
+        """Guard `app`, whose routes are behind these doors."""
         self._app = app
         self._backends = backends
+        self._doors = doors
+        self._noting = Noting(backends)
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
-        """Look the key up before anything else of the request is read. Raises Refused, 401."""
-        if scope["type"] == "http" and scope["path"].startswith(GUARDED):
-            text = key_text(Headers(scope=scope))
-            found = await run_in_threadpool(recognize, self._backends.database, self._backends.clock, text)
-            if found is None:
-                raise _unknown("the key is none that can be used")
-            scope.setdefault("state", {})["key"] = found
+        """Look at all but the body. Raises Refused, 401, 403, 422, and HTTPException, 404, 405."""
+        if scope["type"] == "http":
+            await self._check(scope)
         await self._app(scope, receive, send)
+
+    async def _check(self, scope: Connection) -> None:
+        if not scope["path"].startswith(GUARDED):
+            self._doors.find(scope)
+            return
+        text = key_text(Headers(scope=scope))
+        found = await run_in_threadpool(recognize, self._backends.database, self._backends.clock, text)
+        if found is None:
+            raise _unknown("the key is none that can be used")
+        self._noting.note(found)
+        scope.setdefault("state", {})["key"] = found
+        door = self._doors.find(scope)
+        if door is not None:
+            check_scopes(found, door.scopes)
+            door.check_query(scope["query_string"])
 
 
 async def caller_of(
@@ -58,10 +79,15 @@ async def caller_of(
 ) -> Caller:
     """Give who asks, if the key may do what is wanted. Raises Refused, 403."""
     key: KnownKey = request.state.key
-    missing = [scope for scope in wanted.scopes if scope not in key.scopes]
+    check_scopes(key, wanted.scopes)
+    return key.caller
+
+
+def check_scopes(key: KnownKey, wanted: Iterable[str]) -> None:
+    """Let a key pass that may do all of it. Raises Refused, 403."""
+    missing = [scope for scope in wanted if scope not in key.scopes]
     if missing:
         raise Refused(403, f"the key lacks the scope {', '.join(missing)}", scopes=missing)
-    return key.caller
 
 
 def needs(scope: Scope) -> Any:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.auth import needs
 from api.etags import IfMatch, check_match, make_etag
-from api.paging import Listed, Page, read_number_cursor, write_cursor
+from api.paging import Count, Listed, Page, read_number_cursor
 from api.served import Configured, Served
 from shared.db.automations import AutomationRow, VersionRow, list_versions
 from shared.masking import mask_definition
@@ -146,7 +146,7 @@ def list_some(caller: Reader, backends: Served, asked: Asked, page: Page) -> Lis
     with backends.database.read() as conn:
         found = page_of_automations(conn, caller.workspace_id, asked, page.after or "", most=page.limit)
     shown = [AutomationOut.of(row) for row in found.rows]
-    return Listed(items=shown, next=None if found.after is None else write_cursor(found.after))
+    return Listed(items=shown, next=page.cursor(found.after))
 
 
 @router.post("/v1/automations", status_code=201)
@@ -219,7 +219,7 @@ def read_fires(
     caller: Reader,
     backends: Served,
     automation: Reference,
-    count: Annotated[int, Query(ge=1, le=100, description="So many.")] = 5,
+    count: Annotated[Count, Query(ge=1, le=100, description="So many.")] = 5,
 ) -> FiresOut:
     """Show when an automation with the trigger SCHEDULE fires next."""
     with backends.database.read() as conn:

@@ -1,11 +1,11 @@
-"""The door for bodies: bounded in size and time, and JSON only in the shape that SQL and the engine can hold.
+"""The door for bodies: bounded in size, time and number, and JSON only in the shape that we can hold.
 
 What passes has no duplicate keys, no NaN, no integer beyond 64 bits and no text that a database refuses
 (`shared/model/json_limits`); a route's model checks the rest. A route that reads bytes takes `RawBody`.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import Refused
+from api.held_bytes import HeldBytes
 from shared.errors import BadEvent
 from shared.model.json_limits import read_object
 
@@ -34,12 +35,18 @@ class Bodies:
     def __init__(self, app: ASGIApp) -> None:
         """Stand before `app`."""
         self._app = app
+        self._held = HeldBytes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Raises Refused for a body that cannot be taken."""
         if scope["type"] != "http" or scope["method"] not in WITH_BODY:
             await self._app(scope, receive, send)
             return
+        key = scope.get("state", {}).get("key")
+        with self._held.holding(key.caller.workspace_id if key else "") as take:
+            await self._serve(scope, _Counted(receive, take), send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         most = RAW.get(scope["path"], BODY_BYTES_MAX)
         headers = Headers(scope=scope)
         try:
@@ -51,6 +58,19 @@ class Bodies:
             body = _checked(headers, body)
         scope.setdefault("state", {})["body"] = body
         await self._app(scope, _Again(body, receive), send)
+
+
+class _Counted:
+    """Receives what is sent, and counts it before it is kept."""
+
+    def __init__(self, receive: Receive, take: Callable[[int], None]) -> None:
+        self._receive = receive
+        self._take = take
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._take(len(message.get("body", b"")))
+        return message
 
 
 class _Again:

@@ -21,6 +21,7 @@ MEANINGS: Final[Mapping[int, str]] = MappingProxyType(
         413: "The body is too large.",
         415: "The body is of another type than can be read.",
         422: "A field is wrong; `details.field` names the first one.",
+        429: "As many requests like this as may be of this workspace are being worked on; see Retry-After.",
         503: "A server that is needed does not answer; see Retry-After.",
     }
 )

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 from starlette.exceptions import HTTPException
 
-from shared.db.engine import is_outage, sqlstate
+from shared.db.engine import is_cut_short, is_outage, sqlstate
 from shared.errors import (
     BadEvent,
     ConfigError,
@@ -30,6 +30,7 @@ from shared.errors import (
     Unavailable,
 )
 from shared.logs import get_logger
+from shared.model import refusals
 from shared.model.plain_words import words_for
 
 RETRY_AFTER_S: Final = 5
@@ -48,6 +49,7 @@ CODES: Final[Mapping[int, str]] = MappingProxyType(
         413: "too_large",
         415: "unsupported_media_type",
         422: "invalid",
+        429: "too_many",
         500: "internal",
         503: "unavailable",
     }
@@ -119,7 +121,7 @@ def answer_for(error: Exception) -> Answer | None:
         case HTTPException():
             return _of_status(error)
         case RequestValidationError():
-            return _invalid([_fault(each) for each in error.errors()])
+            return _invalid([fault for each in error.errors() for fault in _faults(each)])
         case KnockonError():
             return _of_service(error)
         case DBAPIError():
@@ -168,6 +170,8 @@ def _of_service(error: KnockonError) -> Answer | None:
 def _of_sql(error: DBAPIError) -> Answer | None:
     if sqlstate(error) == UNDEFINED_TABLE or "no such table" in str(error.orig):
         return _away("the database has not been migrated")
+    if is_cut_short(error):
+        return _away("the database took too long")
     if is_outage(error):
         return _away("the database does not answer")
     if isinstance(error, DataError):
@@ -191,11 +195,19 @@ def _at(faults: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"field": faults[0][0], "faults": told}
 
 
-def _fault(details: ErrorDetails) -> tuple[str, str]:
+def _faults(details: ErrorDetails) -> list[tuple[str, str]]:
+    path = _path(details)
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, refusals.Refused):
+        return [(refusals.join(path, fault.path), fault.message) for fault in cause.faults]
+    return [(path or "body", words_for(details))]
+
+
+def _path(details: ErrorDetails) -> str:
     where = list(details["loc"])
     if len(where) > 1 and where[0] in ("body", "query", "path", "header"):
         where = where[1:]
     path = ""
     for part in where:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path or "body", words_for(details)
+    return path

@@ -14,6 +14,7 @@ from api.bodies import media_type
 from api.errors import Refused
 from api.events_schema import REQUEST
 from api.served import Configured, RawBody, Served
+from shared.db.idempotency import Claim
 from shared.errors import BadEvent
 from shared.ids import new_id
 from shared.model.event_bodies import MOST, Item, read_data, read_items
@@ -69,11 +70,11 @@ def _accepted(events: Sequence[Published], entry_ids: Sequence[str]) -> list[Acc
     ]
 
 
-def _default_ids(claim: Any, count: int) -> list[str]:
+def _default_ids(claim: Claim | None, count: int) -> list[str]:
     """Name events that bring no id; under an Idempotency-Key each try of one request names them alike."""
     if claim is None:
         return [new_id() for _ in range(count)]
-    told = f"{claim.workspace_id}\n{claim.key}\n{claim.fingerprint}\n{claim.begun_at.isoformat()}"
+    told = f"{claim.api_key_id}\n{claim.key}\n{claim.fingerprint}\n{claim.begun_at.isoformat()}"
     root = sha256(told.encode()).hexdigest()[:32]
     return [f"{root}-{number}" for number in range(count)]
 

@@ -10,8 +10,9 @@ from api.auth import needs
 from api.paging import Listed, Page
 from api.served import Served
 from shared.db.flags import Flag, list_flags
+from shared.db.sql import FIRST
 from shared.model.flag_states import FlagState
-from shared.services.backends import Backends, Caller
+from shared.services.backends import Caller
 from shared.services.flags import NAME, set_flag
 from shared.services.workspaces import Scope
 
@@ -45,17 +46,13 @@ class FlagIn(BaseModel):
 @router.get("/v1/flags")
 def list_all(caller: Admin, backends: Served, page: Page) -> Listed[FlagOut]:
     """List the flags that were set, by name."""
-    rows = [row for row in _rows(backends, caller) if page.after is None or row.name > page.after]
+    with backends.database.read() as conn:
+        rows = list_flags(conn, caller.workspace_id, after=page.after or FIRST, most=page.most)
     return page.cut(rows, FlagOut.of, lambda row: row.name)
 
 
 @router.post("/v1/flags")
 def set_one(caller: Admin, backends: Served, wanted: FlagIn) -> FlagOut:
     """Turn a flag on or off."""
-    set_flag(backends.database, backends.clock, caller, (wanted.name, wanted.state))
-    return next(FlagOut.of(row) for row in _rows(backends, caller) if row.name == wanted.name)
-
-
-def _rows(backends: Backends, caller: Caller) -> list[Flag]:
-    with backends.database.read() as conn:
-        return list_flags(conn, caller.workspace_id)
+    done = set_flag(backends.database, backends.clock, caller, (wanted.name, wanted.state))
+    return FlagOut.of(done.flag)

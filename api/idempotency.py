@@ -1,8 +1,8 @@
 """Idempotency-Key: a write that comes twice is done once, and answered alike (docs/api.md, Idempotency).
 
-The answer of a write that succeeded is kept for 24 hours. One that failed has changed nothing and is
-forgotten, so that the next one under its key is worked on anew. After a 5xx the key goes on to stand for the
-request: nobody knows how far it came.
+The answer of a write that succeeded is kept for 24 hours, unless it holds what is shown once. One that failed
+has changed nothing and is forgotten, so that the next one under its key is worked on anew. After a 5xx the
+key goes on to stand for the request: nobody knows how far it came.
 """
 
 import re
@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.bodies import WITH_BODY
-from api.errors import Refused, answer_for, log
+from api.errors import Refused, answer_for, log, refused_at
+from api.renewing import Renewing
 from shared.db.idempotency import Claim, KeptAnswer
 from shared.errors import ConfigError
 from shared.faults import FaultPoint, passed
@@ -56,6 +57,7 @@ class Repeating:
         self._app = app
         self._settings = settings
         self._backends = backends
+        self._renewing = Renewing(backends.database, backends.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Raises Refused where its key stands against it."""
@@ -76,20 +78,19 @@ class Repeating:
 
     def _claim(self, scope: Scope, key: str) -> Claim:
         if not _KEY.fullmatch(key):
-            message = "must be 1 to 255 visible characters of ASCII"
-            faults = [{"field": HEADER, "message": message}]
-            raise Refused(422, f"{HEADER}: {message}", field=HEADER, faults=faults)
-        workspace_id = scope["state"]["key"].caller.workspace_id
-        return Claim(workspace_id, key, _fingerprint(scope), new_id(), self._backends.clock.now())
+            raise refused_at(HEADER, "must be 1 to 255 visible characters of ASCII")
+        return Claim(scope["state"]["key"].id, key, _fingerprint(scope), new_id(), self._backends.clock.now())
 
     async def _work(self, claim: Claim, scope: Scope, receive: Receive, send: Send) -> None:
         passed(FaultPoint.REQUEST_AFTER_CLAIM)
         scope["state"]["claim"] = claim
         answer = _Kept()
         try:
-            await self._app(scope, receive, answer)
+            async with self._renewing.holding(claim):
+                await self._app(scope, receive, answer)
         finally:
             passed(FaultPoint.REQUEST_BEFORE_ANSWER)
+            answer.is_shown_once = "shown_once" in scope["state"]
             await run_in_threadpool(self._settle, claim, answer, sys.exception())
             passed(FaultPoint.REQUEST_AFTER_ANSWER)
         for message in answer.messages:
@@ -99,7 +100,9 @@ class Repeating:
         """Keep the answer of a write that succeeded, else let go. A failure here undoes no work."""
         database = self._backends.database
         try:
-            if answer.is_success and len(answer.body) <= KEPT_BYTES_MAX:
+            if answer.is_success and answer.is_shown_once:
+                leave_claim(database, self._backends.clock, claim)
+            elif answer.is_success and len(answer.body) <= KEPT_BYTES_MAX:
                 sealed = make_seal(self._settings).close(answer.body.decode())
                 answer_claim(database, claim, KeptAnswer(answer.status, answer.headers, sealed))
             elif _is_refused(answer, error):
@@ -120,7 +123,7 @@ class Repeating:
                 message = f"the {HEADER} was used for another request"
                 raise Refused(409, message).coded("idempotency_key_reused")
             case AnswerLost() | _:
-                message = "this request was carried out, but its answer is lost; read what it changed"
+                message = "this request was carried out, but its answer is not kept; read what it changed"
                 raise Refused(409, message).coded("answer_lost")
 
     def _kept(self, answer: KeptAnswer) -> Response:
@@ -136,6 +139,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.is_shown_once = False
 
     async def __call__(self, message: Message) -> None:
         self.messages.append(message)

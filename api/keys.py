@@ -3,17 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Final, Self
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.auth import needs
 from api.errors import at_field
 from api.paging import Listed, Page
-from api.served import Served
-from shared.db.api_keys import KeySummary, list_api_keys
+from api.served import Served, tell_once
+from shared.db.api_keys import KeySummary, find_key_by_id, list_api_keys
+from shared.db.sql import FIRST
 from shared.errors import NotFound
 from shared.model.names import NAME_MAX
-from shared.services.backends import Backends, Caller
+from shared.services.backends import Caller
 from shared.services.workspaces import Scope, create_key, revoke_key
 
 router: Final = APIRouter(tags=["api keys"])
@@ -66,20 +67,22 @@ class KeyIn(BaseModel):
 @router.get("/v1/api-keys")
 def list_all(caller: Admin, backends: Served, page: Page) -> Listed[KeyOut]:
     """List the keys, revoked ones too, oldest first."""
-    rows = [row for row in _rows(backends, caller) if page.after is None or row.id > page.after]
+    with backends.database.read() as conn:
+        rows = list_api_keys(conn, caller.workspace_id, after=page.after or FIRST, most=page.most)
     return page.cut(rows, KeyOut.of, lambda row: row.id)
 
 
 @router.get("/v1/api-keys/{key_id}")
 def read_one(caller: Admin, backends: Served, key_id: KeyId) -> KeyOut:
     """Show one key."""
-    found = next((row for row in _rows(backends, caller) if row.id == key_id), None)
+    with backends.database.read() as conn:
+        found = find_key_by_id(conn, caller.workspace_id, key_id)
     if found is None:
         raise NotFound(f"there is no key {key_id!r} in workspace {caller.workspace_id!r}")
     return KeyOut.of(found)
 
 
-@router.post("/v1/api-keys", status_code=201)
+@router.post("/v1/api-keys", status_code=201, dependencies=[Depends(tell_once)])
 def create_one(caller: Admin, backends: Served, wanted: KeyIn) -> NewKeyOut:
     """Make a key."""
     scopes = list(dict.fromkeys(wanted.scopes))
@@ -92,8 +95,3 @@ def create_one(caller: Admin, backends: Served, wanted: KeyIn) -> NewKeyOut:
 def revoke_one(caller: Admin, backends: Served, key_id: KeyId) -> None:
     """Make a key worthless from now on. It stays in the list; a second call changes nothing."""
     revoke_key(backends.database, backends.clock, caller, key_id)
-
-
-def _rows(backends: Backends, caller: Caller) -> list[KeySummary]:
-    with backends.database.read() as conn:
-        return list_api_keys(conn, caller.workspace_id)

@@ -7,16 +7,15 @@ nothing grows however slow it is (docs/api.md, "Following the log").
 
 import asyncio
 from bisect import bisect_right
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from sqlalchemy.exc import DBAPIError
-
+from api.errors import Refused
 from shared.db.engine import Database
 from shared.db.log_reads import LogCursor, LogPage, LogQuery, LogRow, log_end, logs_after
 from shared.logs import get_logger
@@ -29,6 +28,8 @@ PAGE: Final = 500
 AT_HAND: Final = 2_000
 READERS: Final = 4
 FOLLOWERS_MAX: Final = 200
+OF_A_WORKSPACE_MAX: Final = 50
+FULL_S: Final = 5
 
 log: Final = get_logger("api")
 
@@ -75,6 +76,7 @@ class LogFeeds:
         """Read from `database`; nothing is read before somebody follows."""
         self._database = database
         self._feeds: dict[str, Feed] = {}
+        self._admitted: Counter[str] = Counter()
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="log-reader")
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -86,19 +88,31 @@ class LogFeeds:
 
     @property
     def followers(self) -> int:
-        """Count those who follow."""
-        return sum(feed.followers for feed in self._feeds.values())
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether there are as many followers as this process takes."""
-        return self.followers >= FOLLOWERS_MAX
+        """Count those who follow, or are about to."""
+        return self._admitted.total()
 
     def close(self) -> None:
         """End all following in order. A second call changes nothing."""
         self._closing.set()
         for feed in self._feeds.values():
             feed.wake()
+
+    @contextmanager
+    def admitting(self, workspace_id: str) -> Iterator[None]:
+        """Count a follower for the length of the block. Raises Refused, 503, where there are too many.
+
+        Nothing is awaited between the look and the count, so that any number who come at once are counted.
+        """
+        is_full = self.followers >= FOLLOWERS_MAX or self._admitted[workspace_id] >= OF_A_WORKSPACE_MAX
+        if is_full or self.is_closed:
+            raise Refused(503, "as many follow the log as can; come again").retry_after(FULL_S)
+        self._admitted[workspace_id] += 1
+        try:
+            yield
+        finally:
+            self._admitted[workspace_id] -= 1
+            if not self._admitted[workspace_id]:
+                del self._admitted[workspace_id]
 
     @asynccontextmanager
     async def following(self, workspace_id: str) -> AsyncIterator[Feed]:
@@ -137,8 +151,8 @@ class LogFeeds:
     async def _read_on(self, feed: Feed) -> bool:
         try:
             feed.add(await self.page(LogQuery(feed.workspace_id), feed.end))
-        except DBAPIError as error:
-            log.warning("log_not_read", reason=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whoever follows would wait for a reader that has ended
+            log.warning("log_not_read", reason=repr(error))
             return False
         return True
 

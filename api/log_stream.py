@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -49,12 +49,18 @@ class _Pipe:
     place: LogCursor
     gone: asyncio.Future[None]
     sent_within_s: float
+    due_s: float = 0.0
 
     async def write(self, text: str) -> None:
         """Send a piece. Raises TimeoutError for a caller that takes nothing for too long."""
         message = {"type": "http.response.body", "body": text.encode(), "more_body": True}
         async with asyncio.timeout(self.sent_within_s):
             await self.send(message)
+
+    @property
+    def left_s(self) -> float:
+        """How long until the key has to be looked at again."""
+        return self.due_s - asyncio.get_running_loop().time()
 
 
 class LogStream(Response):
@@ -67,7 +73,11 @@ class LogStream(Response):
         self._wanted = wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream."""
+        """Send the stream. Raises Refused where too many follow already."""
+        with self._feeds.admitting(self._wanted.query.workspace_id):
+            await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
         gone = asyncio.ensure_future(_left(receive))
         pipe = _Pipe(send, self._wanted.place, gone, self._wanted.sent_within_s)
@@ -78,35 +88,45 @@ class LogStream(Response):
         except TimeoutError:
             log.warning("slow_follower_dropped", place=str(pipe.place))
             return
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
             log.warning("following_ended", reason=type(error).__name__)
         finally:
             gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _follow(self, feed: Feed, pipe: _Pipe) -> None:
+        self._put_off(pipe)
         while not (self._feeds.is_closed or pipe.gone.done()):
             changed = feed.changed
             page = feed.take(pipe.place) or await self._feeds.page(self._wanted.query, pipe.place)
             for piece in _pieces(page, self._wanted.query):
+                if not await self._may_go_on(pipe):
+                    return
                 await pipe.write(piece)
             pipe.place = page.edge
-            if page.is_end and not await self._wait(changed, pipe):
-                return
+            if page.is_end:
+                await self._wait(changed, pipe)
+            if pipe.left_s <= 0:
+                if not await self._may_go_on(pipe):
+                    return
+                await pipe.write(f": here\nid: {pipe.place}\n\n")
 
-    async def _wait(self, changed: asyncio.Event, pipe: _Pipe) -> bool:
-        """Wait for news, and show now and then that we are there; False where the key is worthless now."""
-        while not self._feeds.is_closed:
-            woken: asyncio.Future[Any] = asyncio.ensure_future(changed.wait())
-            either: set[asyncio.Future[Any]] = {woken, pipe.gone}
-            await asyncio.wait(either, timeout=self._wanted.heartbeat_s, return_when=asyncio.FIRST_COMPLETED)
-            woken.cancel()
-            if changed.is_set() or pipe.gone.done():
-                break
-            if not await self._feeds.ask(self._wanted.is_welcome):
-                return False
-            await pipe.write(f": here\nid: {pipe.place}\n\n")
-        return True
+    async def _wait(self, changed: asyncio.Event, pipe: _Pipe) -> None:
+        """Wait for news, but no longer than the key may stay unlooked at."""
+        woken: asyncio.Future[Any] = asyncio.ensure_future(changed.wait())
+        either: set[asyncio.Future[Any]] = {woken, pipe.gone}
+        await asyncio.wait(either, timeout=max(0.0, pipe.left_s), return_when=asyncio.FIRST_COMPLETED)
+        woken.cancel()
+
+    async def _may_go_on(self, pipe: _Pipe) -> bool:
+        """Ask by the clock, however much there is to send, whether the key may still be shown anything."""
+        if pipe.left_s > 0:
+            return True
+        self._put_off(pipe)
+        return await self._feeds.ask(self._wanted.is_welcome)
+
+    def _put_off(self, pipe: _Pipe) -> None:
+        pipe.due_s = asyncio.get_running_loop().time() + self._wanted.heartbeat_s
 
 
 def _pieces(page: LogPage, query: LogQuery) -> Iterator[str]:

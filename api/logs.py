@@ -12,11 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api.auth import key_text, needs
-from api.errors import Refused, refused_at
+from api.errors import refused_at
 from api.log_feed import LogFeeds
 from api.log_lines import LogOut
 from api.log_stream import Following, LogStream
-from api.paging import Listed, Page, PageAsked, no_cursor, write_cursor
+from api.paging import Listed, Page, PageAsked, no_cursor
 from api.runs import Automation, read_time
 from api.served import Served
 from shared.db.log_reads import (
@@ -36,7 +36,6 @@ from shared.services.references import find_ever_automation
 from shared.services.workspaces import Scope
 
 ID_CHARS_MAX: Final = 100
-RETRY_S: Final = 5
 EXAMPLE: Final = 'id: 7041-3\nevent: log\ndata: {"id": "7041-3", "message": "run started"}\n\n'
 
 router: Final = APIRouter(tags=["log"])
@@ -128,12 +127,10 @@ def list_some(
 async def follow(caller: Reader, backends: Served, asked: Asked, place: From, request: Request) -> Response:
     """Send lines of the log as they are written.
 
-    It begins behind `Last-Event-ID` or `after`; without both at `from`, or with the first line of `run`, or
-    else with what is written from now on.
+    It begins behind `Last-Event-ID` or `after`, or at the end if that is further on than the log goes;
+    without both at `from`, or with the first line of `run`, or else with what is written from now on.
     """
     feeds: LogFeeds = request.app.state.log_feeds
-    if feeds.is_full or feeds.is_closed:
-        raise Refused(503, "as many follow the log as can; come again").retry_after(RETRY_S)
     query, begin = await run_in_threadpool(_begin, backends, caller, asked, place)
     text = key_text(request.headers)
     wanted = Following(query, begin, lambda: _is_welcome(backends, text))
@@ -145,7 +142,7 @@ def _upward(conn: Connection, query: LogQuery, page: PageAsked) -> LogsOut:
     found = logs_after(conn, query, _read_cursor(page) or begin, most=page.limit)
     shown = [LogOut.of(row) for row in found.rows]
     return LogsOut(
-        items=shown, next=None if found.is_end else write_cursor(str(found.edge)), as_of=str(found.edge)
+        items=shown, next=page.cursor(None if found.is_end else str(found.edge)), as_of=str(found.edge)
     )
 
 
@@ -156,7 +153,7 @@ def _downward(conn: Connection, query: LogQuery, page: PageAsked) -> LogsOut:
     as_of = max([end, *(row.cursor for row in found.rows)]) if before is None else None
     return LogsOut(
         items=[LogOut.of(row) for row in found.rows],
-        next=None if found.is_end else write_cursor(str(found.edge)),
+        next=page.cursor(None if found.is_end else str(found.edge)),
         as_of=None if as_of is None else str(as_of),
     )
 
@@ -174,7 +171,9 @@ def _begin(
     with backends.database.read() as conn:
         query = asked.of(conn, caller)
         if place is not None:
-            return query, place
+            return query, min(
+                place, log_end(conn, query.workspace_id)
+            )  # beyond the end nothing would ever come
         if query.since is not None:
             return query, log_start(conn, query.workspace_id, query.since)
         return query, START if query.run_id is not None else log_end(conn, query.workspace_id)

@@ -4,17 +4,25 @@ from datetime import datetime
 from typing import Annotated, Final, Self
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from api.auth import needs
 from api.errors import at_field
 from api.paging import Listed, Page
 from api.served import Served
-from shared.db.members import MemberRow, list_members
+from shared.db.members import MemberRow, find_member_by_id, list_members
+from shared.db.sql import FIRST
 from shared.errors import NotFound
 from shared.model.roles import Role
 from shared.services.backends import Backends, Caller
-from shared.services.members import NAME_MAX, NewMember, add_member, change_role, remove_member
+from shared.services.members import (
+    NAME_MAX,
+    NewMember,
+    add_member,
+    change_role,
+    read_member_name,
+    remove_member,
+)
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["members"])
@@ -45,7 +53,7 @@ class MemberIn(BaseModel):
 
     email: str = Field(max_length=254, examples=["ada@example.com"])
     role: Role
-    name: str | None = Field(default=None, max_length=NAME_MAX)
+    name: Annotated[str | None, AfterValidator(read_member_name)] = Field(default=None, max_length=NAME_MAX)
 
 
 class RoleIn(BaseModel):
@@ -59,7 +67,8 @@ class RoleIn(BaseModel):
 @router.get("/v1/members")
 def list_all(caller: Admin, backends: Served, page: Page) -> Listed[MemberOut]:
     """List the members in the order in which they came."""
-    rows = [row for row in _rows(backends, caller) if page.after is None or row.id > page.after]
+    with backends.database.read() as conn:
+        rows = list_members(conn, caller.workspace_id, after=page.after or FIRST, most=page.most)
     return page.cut(rows, MemberOut.of, lambda row: row.id)
 
 
@@ -74,16 +83,15 @@ def add_one(caller: Admin, backends: Served, wanted: MemberIn) -> MemberOut:
     """Add somebody."""
     new = NewMember(wanted.email, wanted.role, wanted.name)
     with at_field("email"):
-        made = add_member(backends.database, backends.clock, caller, new)
-    return MemberOut.of(_find(backends, caller, made.id))
+        return MemberOut.of(add_member(backends.database, backends.clock, caller, new))
 
 
 @router.patch("/v1/members/{member_id}")
 def change_one(caller: Admin, backends: Served, member_id: MemberId, wanted: RoleIn) -> MemberOut:
     """Give somebody another role; the last owner keeps theirs."""
     row = _find(backends, caller, member_id)
-    change_role(backends.database, backends.clock, caller, (row.email, wanted.role))
-    return MemberOut.of(_find(backends, caller, member_id))
+    changed = change_role(backends.database, backends.clock, caller, (row.email, wanted.role))
+    return MemberOut.of(changed.member)
 
 
 @router.delete("/v1/members/{member_id}", status_code=204)
@@ -93,13 +101,9 @@ def remove_one(caller: Admin, backends: Served, member_id: MemberId) -> None:
     remove_member(backends.database, backends.clock, caller, row.email)
 
 
-def _rows(backends: Backends, caller: Caller) -> list[MemberRow]:
-    with backends.database.read() as conn:
-        return list_members(conn, caller.workspace_id)
-
-
 def _find(backends: Backends, caller: Caller, member_id: str) -> MemberRow:
-    found = next((row for row in _rows(backends, caller) if row.id == member_id), None)
+    with backends.database.read() as conn:
+        found = find_member_by_id(conn, caller.workspace_id, member_id)
     if found is None:
         raise NotFound(f"there is no member {member_id!r} in workspace {caller.workspace_id!r}")
     return found

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import start_http_server
 
 from api.errors import Refused
+from api.looks import Look
 from shared.errors import SettingsError
 from shared.logs import get_logger
 from shared.metrics.exposition import CONTENT_TYPE, Metrics
@@ -20,6 +21,7 @@ from shared.ports import url_of
 from shared.settings import Settings
 
 ENDED_IN_S: Final = 2.0
+LOOKED_S: Final = 10
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 HOW: Final = "the metrics are not served here; METRICS_PORT gives them a port of their own"
 
@@ -28,14 +30,22 @@ log: Final = get_logger("api")
 
 
 @router.get("/metrics", responses={404: {"description": "They are not served here."}})
-def read_metrics(request: Request) -> Response:
+async def read_metrics(request: Request) -> Response:
     """Give the deployment's metrics in the text form of Prometheus, without a key, to this machine alone."""
     settings: Settings = request.app.state.settings
     is_proxied = any(name in request.headers for name in FORWARDED)
     if settings.metrics_port is not None or is_proxied or not _is_loopback(settings.api_host):
         raise Refused(404, HOW)
-    metrics: Metrics = request.app.state.metrics
-    return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+    look: Look[bytes | None] = request.app.state.metrics_look
+    text = await look.ask()
+    if text is None:
+        raise Refused(503, "a server that is looked at does not answer").retry_after(LOOKED_S)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+
+def look_at(metrics: Metrics) -> Look[bytes | None]:
+    """Make the look that gives all metrics; None where it takes too long."""
+    return Look(metrics.text, None, LOOKED_S)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from api.envelope import MEANINGS, Refusal
 from api.idempotency import HEADER
 
 VERSION: Final = "3.1.0"
-READ: Final = (400, 401, 403, 404, 422, 503)
-WRITE: Final = (400, 401, 403, 404, 408, 409, 412, 413, 415, 422, 503)
+READ: Final = (400, 401, 403, 404, 422, 429, 503)
+WRITE: Final = (400, 401, 403, 404, 408, 409, 412, 413, 415, 422, 429, 503)
 SCHEMA: Final = "#/components/schemas/Refusal"
 SUPERSEDED: Final = ("HTTPValidationError", "ValidationError")
 

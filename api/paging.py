@@ -1,5 +1,7 @@
 """Pages of a list: a cursor is the key of the last row, opaque to callers, and good for as long as they like.
 
+It carries the path of its list, so that no other list takes it for one of its own.
+
 A list asks its query for `page.most` rows, one more than a page has, after (or before) `page.after`:
 
     @router.get("/v1/things")
@@ -13,20 +15,34 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Annotated, Final, Generic, TypeVar
 
 import orjson
-from fastapi import Depends, Query
-from pydantic import BaseModel, Field
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel, BeforeValidator, Field
 
 from api.errors import Refused, refused_at
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 200
 CURSOR_CHARS_MAX: Final = 1_000
+NUMBER_CHARS_MAX: Final = 9
+MARK_CHARS: Final = 8
 
 Row = TypeVar("Row")
 Out = TypeVar("Out", bound=BaseModel)
+
+
+def _read_digits(text: object) -> object:
+    """Let pass what is a number, and text that writes one in digits alone. Raises ValueError."""
+    if isinstance(text, str) and not is_digits(text):
+        raise ValueError("must be a whole number, in digits alone")
+    return text
+
+
+# A number in a query.
+Count = Annotated[int, BeforeValidator(_read_digits)]
 
 
 class Listed(BaseModel, Generic[Out]):
@@ -38,8 +54,9 @@ class Listed(BaseModel, Generic[Out]):
 
 @dataclass(frozen=True, slots=True)
 class PageAsked:
-    """Which page: at most `limit` items behind the key `after`, or the first ones."""
+    """Which page of a list, named by its path: at most `limit` items behind the key `after`, or the first."""
 
+    path: str
     limit: int
     after: str | None
 
@@ -52,36 +69,42 @@ class PageAsked:
         """Make the page of the rows that were read."""
         shown = rows[: self.limit]
         more = len(rows) > self.limit
-        return Listed(items=[show(row) for row in shown], next=write_cursor(key(shown[-1])) if more else None)
+        return Listed(items=[show(row) for row in shown], next=self.cursor(key(shown[-1])) if more else None)
+
+    def cursor(self, key: str | None) -> str | None:
+        """Make the `next` of a page that ends with this key; None where the list ends."""
+        return None if key is None else write_cursor(self.path, key)
 
 
 def read_page(
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX, description="The most items.")] = LIMIT_DEFAULT,
+    request: Request,
+    limit: Annotated[Count, Query(ge=1, le=LIMIT_MAX, description="The most items.")] = LIMIT_DEFAULT,
     cursor: Annotated[
         str | None, Query(max_length=CURSOR_CHARS_MAX, description="The `next` of the page before.")
     ] = None,
 ) -> PageAsked:
-    """Read which page is asked for. Raises Refused for a cursor that is none of ours."""
-    return PageAsked(limit, None if cursor is None else read_cursor(cursor))
+    """Read which page is asked for. Raises Refused for a cursor that is none of this list's."""
+    path = request.scope["path"]
+    return PageAsked(path, limit, None if cursor is None else read_cursor(path, cursor))
 
 
 Page = Annotated[PageAsked, Depends(read_page)]
 
 
-def write_cursor(key: str) -> str:
-    """Make a cursor of the key of a row."""
-    return base64.urlsafe_b64encode(orjson.dumps([key])).decode().rstrip("=")
+def write_cursor(path: str, key: str) -> str:
+    """Make a cursor of the key of a row of a list."""
+    return base64.urlsafe_b64encode(orjson.dumps([_mark(path), key])).decode().rstrip("=")
 
 
-def read_cursor(cursor: str) -> str:
-    """Give the key that a cursor stands for. Raises Refused."""
+def read_cursor(path: str, cursor: str) -> str:
+    """Give the key that a cursor of a list stands for. Raises Refused."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         read = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError):
         read = None
     match read:
-        case [str() as key] if write_cursor(key) == cursor and "\0" not in key:
+        case [str(), str() as key] if write_cursor(path, key) == cursor and "\0" not in key:
             return key
         case _:
             raise no_cursor()
@@ -89,11 +112,20 @@ def read_cursor(cursor: str) -> str:
 
 def read_number_cursor(key: str) -> int:
     """Read the key of a list that goes by numbers. Raises Refused for a cursor of another list."""
-    if not (key.isdecimal() and key.isascii() and len(key) <= 9):
+    if not is_digits(key):
         raise no_cursor()
     return int(key)
 
 
+def is_digits(text: str) -> bool:
+    """Tell whether a text is a number that is not too long."""
+    return text.isascii() and text.isdecimal() and len(text) <= NUMBER_CHARS_MAX
+
+
 def no_cursor() -> Refused:
     """Make the refusal of a cursor that is none of this list's."""
-    return refused_at("cursor", "is no cursor; take `next` of a page as it is")
+    return refused_at("cursor", "is no cursor of this list; take `next` of a page as it is")
+
+
+def _mark(path: str) -> str:
+    return sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_CHARS]

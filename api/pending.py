@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy import Connection
 
 from api.auth import needs
-from api.paging import Listed, Page, PageAsked, no_cursor, write_cursor
+from api.paging import Listed, Page, PageAsked, no_cursor
 from api.pending_models import PendingOut
 from api.runs import ID_CHARS_MAX, Automation, read_subject
 from api.served import Served
@@ -60,7 +60,7 @@ def list_some(
     with backends.database.read() as conn:
         found = page_of_pending(conn, _query(conn, caller, asked, page))
     shown = [PendingOut.of(row) for row in found.rows]
-    return Listed(items=shown, next=None if found.after is None else _cursor(found.after))
+    return Listed(items=shown, next=page.cursor(None if found.after is None else _key(found.after)))
 
 
 @router.get("/v1/pending-executions/{pending_id}")
@@ -91,8 +91,8 @@ def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> P
     )
 
 
-def _cursor(place: Place) -> str:
-    return write_cursor(f"{place.due_at.isoformat() if place.due_at else ''}|{place.id}")
+def _key(place: Place) -> str:
+    return f"{place.due_at.isoformat() if place.due_at else ''}|{place.id}"
 
 
 def _read_place(key: str, status: PendingStatus | None) -> Place:

@@ -1,12 +1,14 @@
 """Whether the process is up, and whether it can serve: asked by supervisors and balancers, without a key."""
 
+import asyncio
+from functools import partial
 from typing import Final, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.served import Served
+from api.looks import Look
 from shared.db.migrating import missing_migrations
 from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends
@@ -14,6 +16,16 @@ from shared.services.backends import Backends
 router: Final = APIRouter(tags=["probes"])
 
 Verdict = Literal["ok", "away", "behind"]
+
+
+class Looks:
+    """The looks at the servers."""
+
+    def __init__(self, backends: Backends) -> None:
+        """Look at nothing yet."""
+        late: tuple[Verdict, Verdict] = ("away", "away")
+        self.redis: Look[Verdict] = Look(partial(_redis, backends), "away")
+        self.sql = Look(partial(_sql, backends), late)
 
 
 class Health(BaseModel):
@@ -38,10 +50,10 @@ async def read_health() -> Health:
 
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Something is away."}})
-def read_readiness(backends: Served, response: Response) -> Readiness:
+async def read_readiness(request: Request, response: Response) -> Readiness:
     """Tell whether Redis and SQL answer and the tables have their newest shape."""
-    redis = _redis(backends)
-    sql, migrations = _sql(backends)
+    looks: Looks = request.app.state.looks
+    redis, (sql, migrations) = await asyncio.gather(looks.redis.ask(), looks.sql.ask())
     is_ready = (redis, sql, migrations) == ("ok", "ok", "ok")
     if not is_ready:
         response.status_code = 503

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AwareDatetime
 
 from api.auth import needs
-from api.errors import Refused
-from api.paging import Listed, Page, PageAsked, write_cursor
+from api.paging import Listed, Page, PageAsked, no_cursor
 from api.served import Configured, Served
 from api.why_models import EntryOut, ExplainedOut, ExplanationOut
 from shared.errors import NotFound
 from shared.event_stream import EntryState, Reach, reach_between
 from shared.model.event_fields import MAX_TYPE
+from shared.model.instants import Instant
 from shared.model.stamps import Stamp, format_stamp, parse_stamp
 from shared.services.backends import Caller
 from shared.services.recorded import LISTED_BYTES, EventQuery, SeenEntry, list_events, see_entry
@@ -29,8 +28,8 @@ Type = Annotated[str | None, Query(alias="type", max_length=MAX_TYPE, descriptio
 Automation = Annotated[
     str | None, Query(max_length=100, description="Only this one, by key or id, with every check.")
 ]
-From = Annotated[AwareDatetime | None, Query(alias="from", description="Only from this instant on.")]
-To = Annotated[AwareDatetime | None, Query(alias="to", description="Only before this instant.")]
+From = Annotated[Instant | None, Query(alias="from", description="Only from this instant on.")]
+To = Annotated[Instant | None, Query(alias="to", description="Only before this instant.")]
 
 
 async def read_reach(begin: From = None, end: To = None) -> Reach:
@@ -67,7 +66,7 @@ def list_recorded(
     found = list_events(backends, query)
     return Listed(
         items=[_entry(entry, LISTED_BYTES) for entry in found.entries],
-        next=None if found.next is None else write_cursor(format_stamp(found.next)),
+        next=page.cursor(None if found.next is None else format_stamp(found.next)),
     )
 
 
@@ -80,7 +79,10 @@ def read_recorded(caller: Reader, backends: Served, entry_id: EntryId) -> EntryO
     return _entry(entry, EVENT_BYTES)
 
 
-@router.get("/v1/events/{entry_id}/explain")
+@router.get(
+    "/v1/events/{entry_id}/explain",
+    dependencies=[needs(Scope.AUTOMATIONS_READ), needs(Scope.RUNS_READ)],
+)
 def explain_recorded(
     caller: Reader, backends: Served, settings: Configured, entry_id: EntryId, asked: AskedAbout
 ) -> ExplanationOut:
@@ -111,6 +113,4 @@ def _read_cursor(key: str) -> Stamp:
     try:
         return parse_stamp(key)
     except ValueError:
-        message = "is no cursor of this list"
-        faults = [{"field": "cursor", "message": message}]
-        raise Refused(422, f"cursor: {message}", field="cursor", faults=faults) from None
+        raise no_cursor() from None

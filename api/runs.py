@@ -11,9 +11,8 @@ from sqlalchemy import Connection
 
 from api.auth import needs
 from api.errors import refused_at
-from api.instants import Instant
 from api.log_lines import LogOut
-from api.paging import Listed, Page, PageAsked, write_cursor
+from api.paging import Listed, Page, PageAsked
 from api.pending_models import PendingOut
 from api.served import Served
 from shared.db.log_reads import run_log
@@ -21,6 +20,7 @@ from shared.db.reads import RunDetail, RunSummary, read_run
 from shared.db.run_lists import RunQuery, page_of_runs
 from shared.errors import NotFound
 from shared.masking import mask_tree
+from shared.model.instants import Instant
 from shared.model.moves import RunStatus
 from shared.model.runs import RunSource
 from shared.model.subjects import SubjectRef
@@ -167,16 +167,30 @@ async def read_subject(subject_type: SubjectType = None, subject_id: SubjectId =
     return SubjectRef(subject_type, subject_id)
 
 
+async def read_standing(
+    status: Annotated[RunStatus | None, Query(description="Only of this status.")] = None,
+    fingerprint: Annotated[
+        str | None,
+        Query(
+            max_length=ID_CHARS_MAX,
+            description="Only the dead letters of this group.",
+        ),
+    ] = None,
+) -> RunQuery:
+    """Read how the runs stand that are asked for."""
+    return RunQuery("", 0, status, fingerprint=fingerprint)
+
+
 async def read_which(
+    standing: Annotated[RunQuery, Depends(read_standing)],
     time: Annotated[tuple[datetime | None, datetime | None], Depends(read_time)],
     subject: Annotated[SubjectRef | None, Depends(read_subject)],
     automation: Automation = None,
-    status: Annotated[RunStatus | None, Query(description="Only of this status.")] = None,
     trigger: Annotated[TriggerType | None, Query(description="Only started by this trigger.")] = None,
 ) -> Which:
     """Read which runs are asked for."""
     since, until = time
-    query = RunQuery("", 0, status, trigger_type=trigger, subject=subject, since=since, until=until)
+    query = replace(standing, trigger_type=trigger, subject=subject, since=since, until=until)
     return Which(query, automation)
 
 
@@ -189,7 +203,7 @@ def list_some(caller: Reader, backends: Served, asked: Asked, page: Page) -> Lis
     with backends.database.read() as conn:
         found = page_of_runs(conn, _query(conn, caller, asked, page))
     shown = [RunOut.of(row) for row in found.rows]
-    return Listed(items=shown, next=None if found.before is None else write_cursor(found.before))
+    return Listed(items=shown, next=page.cursor(found.before))
 
 
 @router.get("/v1/runs/{run_id}")
@@ -235,8 +249,9 @@ def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> R
     )
 
 
-def _shown(row: RunSummary) -> Any:
-    return mask_tree({**asdict(row), "why": row.why})
+def _shown(row: RunSummary) -> dict[str, Any]:
+    shown: dict[str, Any] = mask_tree({**asdict(row), "why": row.why})
+    return shown
 
 
 def _detail(detail: RunDetail, lines: list[LogOut]) -> RunDetailOut:

@@ -11,9 +11,10 @@ from api.errors import at_field
 from api.paging import Listed, Page
 from api.served import Configured, Served
 from shared.db.secrets import SecretRow, list_secrets
+from shared.db.sql import FIRST
 from shared.rules.secret_names import NAME
-from shared.secrets import make_seal
-from shared.services.backends import Backends, Caller
+from shared.services.backends import Caller
+from shared.services.sealed import seal_to_write
 from shared.services.secrets import VALUE_CHARS_MAX, SecretStore, drop_secret, set_secret
 from shared.services.workspaces import Scope
 
@@ -48,7 +49,8 @@ class SecretIn(BaseModel):
 @router.get("/v1/secrets")
 def list_all(caller: Admin, backends: Served, page: Page) -> Listed[SecretOut]:
     """List the secrets by name; no value is ever shown."""
-    rows = [row for row in _rows(backends, caller) if page.after is None or row.name > page.after]
+    with backends.database.read() as conn:
+        rows = list_secrets(conn, caller.workspace_id, after=page.after or FIRST, most=page.most)
     return page.cut(rows, SecretOut.of, lambda row: row.name)
 
 
@@ -59,19 +61,14 @@ def set_one(
     caller: Admin, backends: Served, settings: Configured, wanted: SecretIn, response: Response
 ) -> SecretOut:
     """Set a secret; an earlier value is gone."""
-    store = SecretStore(backends.database, backends.clock, make_seal(settings))
+    store = SecretStore(backends.database, backends.clock, seal_to_write(backends.database, settings))
     with at_field("name"):
-        is_new = set_secret(store, caller, wanted.name, wanted.value)
-    response.status_code = 201 if is_new else 200
-    return next(SecretOut.of(row) for row in _rows(backends, caller) if row.name == wanted.name)
+        stored = set_secret(store, caller, wanted.name, wanted.value)
+    response.status_code = 201 if stored.is_new else 200
+    return SecretOut.of(stored.row)
 
 
 @router.delete("/v1/secrets/{name}", status_code=204)
 def delete_one(caller: Admin, backends: Served, name: Annotated[str, Path(max_length=100)]) -> None:
     """Delete a secret; actions that ask for it fail from now on."""
     drop_secret(backends.database, backends.clock, caller, name)
-
-
-def _rows(backends: Backends, caller: Caller) -> list[SecretRow]:
-    with backends.database.read() as conn:
-        return list_secrets(conn, caller.workspace_id)

@@ -22,6 +22,11 @@ async def read_backends(request: Request) -> Backends:
     return replace(backends, database=bound_to(backends.database, backends.clock, claim))
 
 
+async def tell_once(request: Request) -> None:
+    """Note that the answer holds what is shown once, so that no repeat gets it."""
+    request.state.shown_once = True
+
+
 async def read_settings(request: Request) -> Settings:
     """Give the settings of this process."""
     settings: Settings = request.app.state.settings

@@ -10,14 +10,18 @@ from fastapi import FastAPI
 from typing_extensions import override
 
 from api.app import end_answers, make_app
+from api.beating import beating
+from api.connections import Connection
 from api.metrics import served_apart
+from shared.db.engine import Patience
 from shared.logs import get_logger
 from shared.ports import open_port, url_of
 from shared.process import StopFlag
 from shared.services.backends import open_backends
 from shared.settings import Settings
 
-POOL_SIZE: Final = 20
+POOL_SIZE: Final = 30  # with what the engine adds, one for each thread of ours that may want one
+PATIENCE: Final = Patience(connection_s=5.0, lock_s=10.0, statement_s=15.0)
 KEEP_ALIVE_S: Final = 75
 
 log: Final = get_logger("api")
@@ -46,6 +50,20 @@ class Server(uvicorn.Server):
         yield
 
 
+def make_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Say how the application is served."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=int(settings.shutdown_grace_s),
+    )
+
+
 def serve(settings: Settings) -> int:
     """Serve the API in this process until it is asked to end; give its exit code.
 
@@ -54,19 +72,11 @@ def serve(settings: Settings) -> int:
     stop = StopFlag()
     stop.listen()
     listener = open_port(settings.api_host, settings.api_port)
-    backends = open_backends(settings, POOL_SIZE)
+    backends = open_backends(settings, POOL_SIZE, PATIENCE)
     app = make_app(settings, backends)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=int(settings.shutdown_grace_s),
-    )
+    config = make_config(app, settings)
     log.info("api_started", url=url_of(*listener.getsockname()[:2]))
-    with served_apart(settings, app.state.metrics):
+    with served_apart(settings, app.state.metrics), beating(backends):
         asyncio.run(Server(config, stop).serve([listener]))
     backends.close()
     log.info("api_stopped")

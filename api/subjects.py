@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
+from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from api.auth import needs
+from api.errors import refused_at
 from api.served import Served
+from shared.errors import BadEvent
 from shared.model.subjects import SubjectRef, SubjectRow, data
 from shared.services.backends import Caller
 from shared.services.subjects import SubjectFields, delete_subject, get_subject, put_subject
@@ -21,8 +25,11 @@ router: Final = APIRouter(tags=["subjects"])
 
 Reader = Annotated[Caller, needs(Scope.SUBJECTS_READ)]
 Writer = Annotated[Caller, needs(Scope.SUBJECTS_WRITE)]
-Type = Annotated[str, Path(max_length=TYPE_CHARS_MAX, examples=["contact"])]
-Id = Annotated[str, Path(max_length=ID_CHARS_MAX, examples=["c-17"])]
+Type = Annotated[str, Path(alias="subject_type", examples=["contact"])]
+Id = Annotated[str, Path(alias="subject_id", examples=["c-17"])]
+Most = tuple[str, int]
+TYPE: Final[Most] = ("subject_type", TYPE_CHARS_MAX)
+ID: Final[Most] = ("subject_id", ID_CHARS_MAX)
 
 
 class SubjectOut(BaseModel):
@@ -71,9 +78,24 @@ class GoneOut(BaseModel):
     event_id: str
 
 
-async def read_which(subject_type: Type, subject_id: Id) -> SubjectRef:
-    """Read which subject is meant."""
-    return SubjectRef(subject_type, subject_id)
+async def read_which(request: Request, _subject_type: Type, _subject_id: Id) -> SubjectRef:
+    """Read which subject is meant, from the path as it was sent: a slash in an id is written %2F there.
+
+    Raises Refused, and HTTPException, 404, for a path with more parts.
+    """
+    parts = [unquote(part) for part in request.scope["raw_path"].decode("latin-1").split("/")]
+    match parts:
+        case ["", "v1", "subjects", type_, id_]:
+            return SubjectRef(_read(type_, TYPE), _read(id_, ID))
+        case _:
+            raise HTTPException(404)
+
+
+def _read(text: str, most: Most) -> str:
+    name, chars = most
+    if not 1 <= len(text) <= chars:
+        raise refused_at(name, f"must have 1 to {chars} characters")
+    return text
 
 
 Which = Annotated[SubjectRef, Depends(read_which)]
@@ -95,7 +117,11 @@ def write_one(
 ) -> WrittenOut:
     """Lay fields into a subject, which is made if it is not there."""
     fields = SubjectFields(which.type, which.id, wanted.data, wanted.databaseId)
-    done = put_subject(backends, caller, fields)
+    try:
+        done = put_subject(backends, caller, fields)
+    except BadEvent as error:
+        name = "subject_type" if error.field == "type" else error.field
+        raise BadEvent(name, error.reason) from error
     response.status_code = 201 if done.was_made else 200
     shown = SubjectOut.of(done.row)
     return WrittenOut(**shown.model_dump(), changed=list(done.changed), event_id=done.event_id)

@@ -5,16 +5,17 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Depends, Path, Request
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from api.auth import needs
-from api.errors import Refused, at_field
+from api.auth import check_scopes, needs
+from api.errors import at_field
 from api.served import Configured, Served
 from api.why_models import BacktestOut, DryRunOut
 from shared.errors import BadEvent, Conflict, DefinitionError, Fault, NotFound
 from shared.event_stream import reach_between
 from shared.model.automation import parse_definition
 from shared.model.events import Event
+from shared.model.instants import Instant
 from shared.model.refusals import join
 from shared.services.authentication import KnownKey
 from shared.services.backends import Backends, Caller
@@ -64,8 +65,8 @@ class BacktestIn(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"definition": DRAFT}]})
 
     definition: dict[str, Any]
-    begin: AwareDatetime | None = Field(default=None, alias="from")
-    end: AwareDatetime | None = Field(default=None, alias="to")
+    begin: Instant | None = Field(default=None, alias="from")
+    end: Instant | None = Field(default=None, alias="to")
     limit: int = Field(default=MOST_EVENTS, ge=1, le=MOST_EVENTS)
 
 
@@ -82,13 +83,10 @@ class Tried:
 async def read_trial(request: Request, caller: Reader, reference: Reference, wanted: DryRunIn) -> Tried:
     """Read which automation is tried with what; a recorded event needs the scope events:read, too."""
     key: KnownKey = request.state.key
-    if wanted.entry_id is not None and Scope.EVENTS_READ not in key.scopes:
-        raise Refused(403, f"the key lacks the scope {Scope.EVENTS_READ}", scopes=[Scope.EVENTS_READ])
+    if wanted.entry_id is not None:
+        check_scopes(key, [Scope.EVENTS_READ])
     sight = Sight.SUBJECTS if Scope.SUBJECTS_READ in key.scopes else Sight.NO_SUBJECTS
     return Tried(caller, reference, wanted, sight)
-
-
-Trying = Annotated[Tried, Depends(read_trial)]
 
 
 @router.post("/v1/automations/{automation}/dry-run")
@@ -98,7 +96,9 @@ def run_dry(
     """Say what an automation would do with an event: every check, its actions rendered, and nothing done."""
     workspace_id = tried.caller.workspace_id
     event = _event(backends, workspace_id, tried.wanted)
-    dry = dry_run(backends, settings, workspace_id, Trial(tried.reference, event, tried.sight))
+    is_recorded = tried.wanted.entry_id is not None
+    trial = Trial(tried.reference, event, tried.sight, is_recorded)
+    dry = dry_run(backends, settings, workspace_id, trial)
     return DryRunOut.model_validate(dry_run_document(dry))
 
 

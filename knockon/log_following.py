@@ -19,7 +19,7 @@ from shared.process import StopFlag
 STREAM: Final = "/v1/logs/stream"
 CONNECT_S: Final = 10.0
 SILENT_S: Final = 40.0  # the API shows that it is there every 15 s
-PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0)
 WAITING_MAX: Final = 1_000
 LOOK_S: Final = 0.25
 AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})

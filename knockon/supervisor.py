@@ -19,7 +19,7 @@ from shared.time.clock import Clock
 POLL_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 PROMPT_BACKOFF_S: Final = 5.0
-PROMPT: Final = frozenset({"timers"})  # what waits for it is late by as long as it is away
+PROMPT: Final = frozenset({"api", "timers"})  # what waits for it is late by as long as it is away
 HEALTHY_S: Final = 60.0
 LAST_WORDS_S: Final = 2.0
 

@@ -20,7 +20,15 @@ from datetime import timedelta
 
 
 class KnockonError(Exception):
-    """The root of all errors that this project raises on purpose."""
+    """The root of all errors that this project raises on purpose.
+
+    `fix` says which command mends it. It is told at the command alone, never over HTTP.
+    """
+
+    def __init__(self, *args: object, fix: str = "") -> None:
+        """Keep the message, and what mends it."""
+        super().__init__(*args)
+        self.fix = fix
 
 
 class ConfigError(KnockonError):

@@ -16,12 +16,20 @@ def open_port(host: str, port: int) -> socket.socket:
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        return _told_tcp(socket.create_server((host, port), family=family, backlog=BACKLOG))
     except (socket.gaierror, UnicodeError):
         raise SettingsError(f"API_HOST: {host!r} is no address of this machine") from None
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise SettingsError(f"API_PORT: cannot listen on {host}, port {port}: {why}") from None
+
+
+def _told_tcp(listener: socket.socket) -> socket.socket:
+    """Say of a socket that it speaks TCP, which those that it accepts say then, too.
+
+    asyncio sends small pieces at once on such sockets only; on others an answer waits for 40 ms.
+    """
+    return socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
 
 
 def free_port(host: str, port: int) -> int:

@@ -1,7 +1,6 @@
 """The API as a test calls it: served on a real port by a thread, with a key of each workspace."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import uvicorn
 
 from api.app import make_app
-from api.service import Server
+from api.connections import Connection
+from api.service import Server, make_config
+from shared.ports import open_port
 from shared.process import StopFlag
 from shared.services.backends import Backends, Caller
 from shared.services.workspaces import Scope, create_key, create_workspace
@@ -49,15 +49,19 @@ class Api:
 
 @contextmanager
 def serving(
-    settings: Settings, backends: Backends, workspaces: Sequence[str] = ("w1", "w2")
+    settings: Settings,
+    backends: Backends,
+    workspaces: Sequence[str] = ("w1", "w2"),
+    connection: type[Connection] = Connection,
 ) -> Iterator[Api]:
     """Serve the API of these servers, with these workspaces, until the block ends."""
     for workspace in workspaces:
         caller = Caller(workspace, "USER cli:anna")
         create_workspace(backends.database, backends.clock, caller, f"owner@{workspace}.example")
     stop = StopFlag()
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(make_app(settings, backends), log_config=None, access_log=False)
+    listener = open_port("127.0.0.1", 0)
+    config = make_config(make_app(settings, backends), settings)
+    config.http = connection
     server = Server(config, stop)
     thread = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), daemon=True)
     thread.start()

@@ -40,6 +40,7 @@ CATCHES_ALL: Final = {
     "pipeline/crew.py": "the loop of a run's thread",
     "pipeline/rounds.py": "the loop of runs that are driven as a set",
     "api/requests.py": "the API's error handler",
+    "api/log_feed.py": "the loop that reads the log for all who follow it",
     "matcher/service.py": "the process's loop",
     "timers/alerting.py": "the loop that tells people",
     "timers/service.py": "the process's loop",

@@ -24,7 +24,7 @@ from shared.process import FAILED
 from shared.rules.alerting import state_of
 from shared.sealing import Seal, Unreadable
 from shared.secrets import find_seal
-from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
+from shared.services.alerts import NewChannel, add_channel, check_reach, mute_alerts, remove_channel
 from shared.services.sealed import opens, seal_to_write
 from shared.time.clock import SystemClock
 from timers.alert_choices import title_of
@@ -266,6 +266,8 @@ def add(options: AddOptions) -> None:
     """Tell a webhook of dead letters from now on; its URL is stored encrypted."""
     settings = read_settings()
     host = parse_target(options.url).host
+    if not settings.webhook_allow_private:
+        check_reach(options.url)
     secret = _ask_secret() if options.secret else None
     wanted = NewChannel(options.name, options.url, secret)
     with opened_database() as database:

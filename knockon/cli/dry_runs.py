@@ -46,10 +46,8 @@ def run_dry(options: DryRunOptions) -> None:
     """Say what an automation would do with an event: every check, its actions rendered, and nothing done."""
     settings = read_settings()
     with opened_backends() as backends:
-        event = _event(backends, options)
-        document = dry_run_document(
-            dry_run(backends, settings, options.workspace, Trial(options.reference, event))
-        )
+        trial = Trial(options.reference, _event(backends, options), is_recorded=_is_recorded(options))
+        document = dry_run_document(dry_run(backends, settings, options.workspace, trial))
     if options.output is Form.JSON:
         print_json(document)
         return
@@ -60,13 +58,17 @@ def run_dry(options: DryRunOptions) -> None:
 
 def _event(backends: Backends, options: DryRunOptions) -> Event:
     """Read the event, recorded or given. Raises NotFound, Conflict, BadEvent, ConfigError."""
-    if not _ENTRY_ID.fullmatch(options.event):
+    if not _is_recorded(options):
         fields = read_object("event", _read(options.event), spare=len(FIELDS) + 1)
         return trial_event(backends, options.workspace, fields.value)
     entry = see_entry(backends, options.workspace, options.event)
     if entry.event is None:
         raise Conflict(f"entry {options.event} holds no event: {entry.reason}")
     return entry.event
+
+
+def _is_recorded(options: DryRunOptions) -> bool:
+    return _ENTRY_ID.fullmatch(options.event) is not None
 
 
 def _read(name: str) -> bytes:

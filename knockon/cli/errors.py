@@ -45,7 +45,7 @@ class Commands(TyperGroup):
             for fault in error.faults:
                 print_error(f"{fault.path}: {fault.message}")
         except (KnockonError, PublishError) as error:
-            print_error(str(error))
+            print_error(_with_fix(error))
         except DBAPIError as error:
             print_error(_about_sql(error))
         except RedisError as error:
@@ -55,6 +55,11 @@ class Commands(TyperGroup):
         except OSError as error:
             print_error(_about_system(error))
         raise typer.Exit(FAILED)
+
+
+def _with_fix(error: Exception) -> str:
+    fix = error.fix if isinstance(error, KnockonError) else ""
+    return f"{error}; {fix}" if fix else str(error)
 
 
 @contextmanager

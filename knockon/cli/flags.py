@@ -54,7 +54,7 @@ def set_one(options: SetOptions) -> None:
     """Turn a flag on or off."""
     with opened_database() as database:
         wanted = (options.name, options.state)
-        before = set_flag(database, SystemClock(), caller(options.workspace), wanted)
+        before = set_flag(database, SystemClock(), caller(options.workspace), wanted).before
     was = "never set" if before is None else before
     print_line(
         f"{options.name} is {options.state}" + (" already" if before is options.state else f" (was {was})")

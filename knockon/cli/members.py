@@ -84,7 +84,7 @@ def set_one(options: SetOptions) -> None:
     """Give a member another role. The last owner stays one."""
     with opened_database() as database:
         wanted = (options.email, options.role)
-        before = change_role(database, SystemClock(), caller(options.workspace), wanted)
+        before = change_role(database, SystemClock(), caller(options.workspace), wanted).before
     print_line(
         f"{options.email} is {options.role}" + (" already" if before is options.role else f" (was {before})")
     )

@@ -42,6 +42,10 @@ class ListOptions:
 
     status: Annotated[RunStatus | None, typer.Option(case_sensitive=False, help="Only these.")] = None
     automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only the dead letters of this group of `knockon dead groups`."),
+    ] = None
     limit: Limit = 20
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
@@ -70,7 +74,10 @@ def list_some(options: ListOptions) -> None:
         check_workspace(conn, options.workspace)
         reference = options.automation
         wanted = find_ever_automation(conn, options.workspace, reference).id if reference else None
-        rows = list_runs(conn, RunQuery(options.workspace, options.limit, options.status, wanted))
+        query = RunQuery(
+            options.workspace, options.limit, options.status, wanted, fingerprint=options.fingerprint
+        )
+        rows = list_runs(conn, query)
     print_runs(rows, options.output)
 
 

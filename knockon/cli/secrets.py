@@ -59,7 +59,7 @@ def set_one(options: OneOptions) -> None:
     with opened_database() as database:
         store = SecretStore(database, SystemClock(), seal_to_write(database, settings))
         value = _ask_value(options.name)
-        is_new = set_secret(store, caller(options.workspace), options.name, value)
+        is_new = set_secret(store, caller(options.workspace), options.name, value).is_new
     print_line("created" if is_new else "updated")
     if len(value) < SHORTEST:
         print_note(f"a value of fewer than {SHORTEST} characters is not masked in what actions give back")

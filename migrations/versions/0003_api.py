@@ -108,7 +108,7 @@ def _bulk_operations() -> None:
 def _idempotency_keys() -> None:
     op.create_table(
         "idempotency_keys",
-        sa.Column("workspace_id", sa.String(length=100), nullable=False),
+        sa.Column("api_key_id", sa.String(length=36), nullable=False),
         sa.Column("key", sa.String(length=255), nullable=False),
         sa.Column("fingerprint", sa.String(length=64), nullable=False),
         sa.Column("owner", sa.String(length=36), nullable=False),
@@ -118,6 +118,6 @@ def _idempotency_keys() -> None:
         sa.Column("status", sa.Integer(), nullable=True),
         sa.Column("headers", JsonColumn, nullable=True),
         sa.Column("body", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("workspace_id", "key"),
+        sa.PrimaryKeyConstraint("api_key_id", "key"),
     )
     op.create_index("ix_idempotency_created", "idempotency_keys", ["created_at"], unique=False)

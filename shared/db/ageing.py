@@ -109,8 +109,8 @@ VERSIONS: Final = sql(
 )
 IDEMPOTENCY_KEYS: Final = sql(
     """
-    DELETE FROM idempotency_keys WHERE (workspace_id, key) IN (
-        SELECT r.workspace_id, r.key FROM idempotency_keys r WHERE r.created_at < :before
+    DELETE FROM idempotency_keys WHERE (api_key_id, key) IN (
+        SELECT r.api_key_id, r.key FROM idempotency_keys r WHERE r.created_at < :before
         ORDER BY r.created_at LIMIT :most)
     """
 )

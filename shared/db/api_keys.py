@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
-from shared.db.sql import sql
+from shared.db.sql import ALL, FIRST, sql
 from shared.db.types import must_instant, read_instant, read_json, write_instant
 
+COLUMNS: Final = "r.id, r.name, r.last4, r.scopes, r.created_at, r.last_used_at, r.revoked_at"
 LIST_KEYS: Final = sql(
+    f"""
+    SELECT {COLUMNS} FROM api_keys r
+    WHERE r.workspace_id = :workspace_id AND r.id > :after ORDER BY r.id LIMIT :most
     """
-    SELECT r.id, r.name, r.last4, r.scopes, r.created_at, r.last_used_at, r.revoked_at FROM api_keys r
-    WHERE r.workspace_id = :workspace_id ORDER BY r.id
-    """
+)
+FIND_SUMMARY: Final = sql(
+    f"SELECT {COLUMNS} FROM api_keys r WHERE r.id = :id AND r.workspace_id = :workspace_id"
 )
 
 
@@ -30,20 +34,30 @@ class KeySummary:
     revoked_at: datetime | None
 
 
-def list_api_keys(conn: Connection, workspace_id: str) -> list[KeySummary]:
-    """Give a workspace's keys, revoked ones too, oldest first."""
-    return [
-        KeySummary(
-            id=row.id,
-            name=row.name,
-            last4=row.last4,
-            scopes=tuple(read_json(row.scopes)),
-            created_at=must_instant(row.created_at),
-            last_used_at=read_instant(row.last_used_at),
-            revoked_at=read_instant(row.revoked_at),
-        )
-        for row in LIST_KEYS.run(conn, {"workspace_id": workspace_id})
-    ]
+def list_api_keys(
+    conn: Connection, workspace_id: str, *, after: str = FIRST, most: int = ALL
+) -> list[KeySummary]:
+    """Give a workspace's keys, revoked ones too, oldest first, those behind the id `after`."""
+    rows = LIST_KEYS.run(conn, {"workspace_id": workspace_id, "after": after, "most": most})
+    return [_summary(row) for row in rows]
+
+
+def find_key_by_id(conn: Connection, workspace_id: str, key_id: str) -> KeySummary | None:
+    """Give one key of a workspace, revoked or not, or None."""
+    row = FIND_SUMMARY.run(conn, {"workspace_id": workspace_id, "id": key_id}).first()
+    return None if row is None else _summary(row)
+
+
+def _summary(row: Row[Any]) -> KeySummary:
+    return KeySummary(
+        id=row.id,
+        name=row.name,
+        last4=row.last4,
+        scopes=tuple(read_json(row.scopes)),
+        created_at=must_instant(row.created_at),
+        last_used_at=read_instant(row.last_used_at),
+        revoked_at=read_instant(row.revoked_at),
+    )
 
 
 REVOKE_KEY: Final = sql(

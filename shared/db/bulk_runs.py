@@ -26,9 +26,9 @@ _MADE: Final[Mapping[str, str]] = {
     "since": " AND r.created_at >= :since",
     "until": " AND r.created_at < :until",
 }
+_MARK: Final = " AND r.fingerprint = :fingerprint"
 _CLAUSES: Final[Mapping[str, str]] = {
     "automation_id": " AND (r.automation_id || '') = :automation_id",
-    "fingerprint": " AND r.fingerprint = :fingerprint",
     "code": " AND r.error ->> 'code' = :code",
 }
 
@@ -76,17 +76,32 @@ def newest_run(conn: Connection, workspace_id: str) -> str:
 
 @lru_cache
 def _where(status: RunStatus, given: tuple[str, ...]) -> str:
-    clauses = {**_CLAUSES, **(_MADE if status is RunStatus.PENDING else _ENDED)}
+    return f"{_walked(status, given)} AND {_looked(status, given)}"
+
+
+def _walked(status: RunStatus, given: tuple[str, ...]) -> str:
+    """Write what an index knows of these runs."""
+    mark = _MARK if "fingerprint" in given else ""
     return (
         f"FROM automation_runs r WHERE r.workspace_id = :workspace_id AND r.status = '{status}'"
-        " AND r.status <> 'SUCCEEDED' AND r.id <= :until_id AND (r.ended_at IS NULL OR r.ended_at <= :at)"
-        + "".join(clauses[name] for name in given)
+        f" AND r.status <> 'SUCCEEDED' AND r.id <= :until_id{mark}"
     )
+
+
+def _looked(status: RunStatus, given: tuple[str, ...]) -> str:
+    """Write what is looked at run by run."""
+    clauses = {**_CLAUSES, **(_MADE if status is RunStatus.PENDING else _ENDED)}
+    found = "".join(clauses[name] for name in given if name in clauses)
+    return f"(r.ended_at IS NULL OR r.ended_at <= :at){found}"
 
 
 @lru_cache
 def _counting(status: RunStatus, given: tuple[str, ...]) -> Sql:
-    return sql(f"SELECT count(*) FROM (SELECT 1 {_where(status, given)} LIMIT :most) k")
+    return sql(
+        f"SELECT count(*) AS looked, count(CASE WHEN {_looked(status, given)} THEN 1 END) AS fitting FROM ("
+        "SELECT r.automation_id, r.error, r.created_at, r.ended_at"
+        f" {_walked(status, given)} ORDER BY r.id LIMIT :most) r"
+    )
 
 
 @lru_cache
@@ -94,11 +109,20 @@ def _finding(status: RunStatus, given: tuple[str, ...]) -> Sql:
     return sql(f"SELECT r.id {_where(status, given)} AND r.id > :after_id ORDER BY r.id LIMIT :most")
 
 
-def count_selected(conn: Connection, selection: Selection, *, most: int) -> int:
-    """Count these runs, no further than `most`."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many runs fit among those that were looked at, and whether there were more to look at."""
+
+    count: int
+    is_more: bool
+
+
+def count_selected(conn: Connection, selection: Selection, *, most: int) -> Counted:
+    """Count these runs among the first `most` that have the status, and the fingerprint if one is asked."""
     given = selection.given
     statement = _counting(selection.status, tuple(given))
-    return int(statement.run(conn, {**selection.bounds, **given, "most": most}).scalar_one())
+    row = statement.run(conn, {**selection.bounds, **given, "most": most + 1}).one()
+    return Counted(min(row.fitting, most), row.looked > most)
 
 
 def find_selected(conn: Connection, selection: Selection, *, after_id: str, most: int) -> list[str]:

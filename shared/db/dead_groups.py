@@ -12,15 +12,18 @@ from shared.db.types import must_instant, read_json
 from shared.rules.troubles import Trouble, trouble_of
 
 NAMED: Final = 20  # automations of a group
+COUNTED: Final = 100_000  # newest dead letters of a workspace, for its groups
 LOOKED_AT: Final = 1_000  # newest dead letters of a group, for their automations
 LAST: Final = "z"  # sorts behind every id
 
 LIST: Final = sql(
     """
     WITH g AS MATERIALIZED (
-        SELECT r.fingerprint, count(*) AS n, min(r.id) AS first_id, max(r.id) AS last_id
-        FROM automation_runs r WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER'
-        GROUP BY r.fingerprint HAVING max(r.id) < :before ORDER BY max(r.id) DESC LIMIT :most)
+        SELECT d.fingerprint, count(*) AS n, min(d.id) AS first_id, max(d.id) AS last_id
+        FROM (SELECT r.fingerprint, r.id FROM automation_runs r
+            WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER' AND r.status <> 'SUCCEEDED'
+            ORDER BY r.id DESC LIMIT :counted) d
+        GROUP BY d.fingerprint HAVING max(d.id) < :before ORDER BY max(d.id) DESC LIMIT :most)
     SELECT g.fingerprint, g.n, g.last_id, newest.automation_id, newest.error, newest.ended_at AS last_at,
         COALESCE(oldest.ended_at, newest.ended_at) AS first_at,
         (SELECT {json_list}(d.automation_id) FROM (
@@ -55,9 +58,9 @@ class DeadGroup:
 
 
 def list_dead_groups(
-    conn: Connection, workspace_id: str, *, most: int, before: str = LAST
+    conn: Connection, workspace_id: str, *, most: int, before: str = LAST, counted: int = COUNTED
 ) -> list[DeadGroup]:
-    """Give a workspace's groups, that with the newest run first.
+    """Give a workspace's groups, that with the newest run first, among so many of its newest dead letters.
 
     `before` is the newest run's id of the group that the last page ended with.
     """
@@ -65,6 +68,7 @@ def list_dead_groups(
         "workspace_id": workspace_id,
         "most": most,
         "before": before,
+        "counted": counted,
         "looked_at": LOOKED_AT,
         "named": NAMED,
     }

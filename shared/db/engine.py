@@ -3,14 +3,16 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from shared.errors import ConfigError
@@ -18,12 +20,46 @@ from shared.errors import ConfigError
 T = TypeVar("T")
 
 REPEATS: Final = 20
+OVERFLOW: Final = 10
 BUSY_TIMEOUT_MS: Final = 10_000
 # A process that is frozen inside a transaction must not keep its rows locked from everybody else.
 POSTGRES_OPTIONS: Final = "-c timezone=UTC -c idle_in_transaction_session_timeout=10s"
+# A connection whose other end is gone without a word is given up after 15 to 20 s, not after minutes.
+POSTGRES_LINK: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "connect_timeout": 5,
+        "keepalives": 1,
+        "keepalives_idle": 10,
+        "keepalives_interval": 3,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 15_000,
+    }
+)
 _REPEATABLE: Final = frozenset({"40P01", "40001"})
 _AWAY: Final = frozenset({"57P01", "57P02", "57P03", "25006", "25P03"})
+_IMPATIENT: Final = frozenset({"57014", "55P03"})  # query_canceled, lock_not_available
 _AWAY_CLASSES: Final = ("08", "53")  # connection exception, insufficient resources
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long is waited for a connection of the pool, and on PostgreSQL for a lock and a statement's end.
+
+    None is as long as it takes.
+    """
+
+    connection_s: float = 30.0
+    lock_s: float | None = None
+    statement_s: float | None = None
+
+    @property
+    def options(self) -> str:
+        """Give what a session of PostgreSQL is told of it."""
+        told = {"lock_timeout": self.lock_s, "statement_timeout": self.statement_s}
+        return "".join(f" -c {name}={round(s * 1000)}" for name, s in told.items() if s is not None)
+
+
+PATIENT: Final = Patience()
 
 
 class Database:
@@ -77,7 +113,7 @@ class Database:
         self._engine.dispose()
 
 
-def open_database(url: str, *, pool_size: int = 10) -> Database:
+def open_database(url: str, *, pool_size: int = 10, patience: Patience = PATIENT) -> Database:
     """Open the database at `url`; nothing is connected yet.
 
     Raises ConfigError for a scheme that is neither `postgresql` nor `sqlite`.
@@ -88,7 +124,8 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
             engine = create_engine(
                 parsed,
                 pool_size=pool_size,
-                max_overflow=10,
+                max_overflow=OVERFLOW,
+                pool_timeout=patience.connection_s,
                 connect_args={"check_same_thread": False, "timeout": 0},
             )
             file = Path(parsed.database or "")
@@ -98,14 +135,23 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
             engine = create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_size=pool_size,
-                max_overflow=10,
+                max_overflow=OVERFLOW,
+                pool_timeout=patience.connection_s,
                 pool_pre_ping=False,
                 json_deserializer=orjson.loads,
-                connect_args={"options": POSTGRES_OPTIONS, "connect_timeout": 5, "prepare_threshold": 2},
+                connect_args=_postgres_arguments(parsed, patience),
             )
         case other:
             raise ConfigError(f"DATABASE_URL: {other!r} is neither postgresql nor sqlite")
     return Database(engine)
+
+
+def _postgres_arguments(url: URL, patience: Patience) -> dict[str, Any]:
+    """Give what every connection is opened with; what the URL says of the link goes before ours."""
+    link = {name: value for name, value in POSTGRES_LINK.items() if name not in url.query}
+    theirs = url.query.get("options", "")
+    options = f"{theirs} {POSTGRES_OPTIONS}{patience.options}".strip()
+    return {**link, "options": options, "prepare_threshold": 2}
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -125,6 +171,11 @@ def is_outage(error: DBAPIError) -> bool:
     if error.connection_invalidated or state in _AWAY or (state or "").startswith(_AWAY_CLASSES):
         return True
     return state is None and isinstance(error, OperationalError)
+
+
+def is_cut_short(error: DBAPIError) -> bool:
+    """Tell whether a statement was ended because it, or its wait for a lock, took longer than `Patience`."""
+    return sqlstate(error) in _IMPATIENT
 
 
 def sqlstate(error: DBAPIError) -> str | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Row
 
-from shared.db.sql import sql
+from shared.db.sql import ALL, FIRST, sql
 from shared.db.types import must_instant, write_instant
 from shared.model.flag_states import FlagState
 
@@ -69,13 +69,17 @@ def put_flag(conn: Connection, workspace_id: str, flag: Flag) -> None:
 
 
 LIST_FLAGS: Final = sql(
-    "SELECT r.name, r.enabled, r.updated_at FROM flags r WHERE r.workspace_id = :workspace_id ORDER BY r.name"
+    """
+    SELECT r.name, r.enabled, r.updated_at FROM flags r
+    WHERE r.workspace_id = :workspace_id AND r.name > :after ORDER BY r.name LIMIT :most
+    """
 )
 
 
-def list_flags(conn: Connection, workspace_id: str) -> list[Flag]:
-    """Give the flags that a workspace has set, by name."""
-    return [_flag(row) for row in LIST_FLAGS.run(conn, {"workspace_id": workspace_id})]
+def list_flags(conn: Connection, workspace_id: str, *, after: str = FIRST, most: int = ALL) -> list[Flag]:
+    """Give the flags that a workspace has set, by name, those behind the name `after`."""
+    rows = LIST_FLAGS.run(conn, {"workspace_id": workspace_id, "after": after, "most": most})
+    return [_flag(row) for row in rows]
 
 
 def _flag(row: Row[tuple[str, int, datetime]]) -> Flag:

@@ -4,6 +4,7 @@ A row is claimed before the work. Each transaction of the work ends with `mark_e
 claim was taken over changes nothing; the answer is written last (docs/api.md, Idempotency).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -20,7 +21,7 @@ KEPT: Final = timedelta(hours=24)
 class Claim:
     """The right of one request to do what its key stands for; `begun_at` stays when it is taken over."""
 
-    workspace_id: str
+    api_key_id: str
     key: str
     fingerprint: str
     owner: str
@@ -49,9 +50,9 @@ class KeyRow:
 
 INSERT_CLAIM: Final = sql(
     """
-    INSERT INTO idempotency_keys (workspace_id, key, fingerprint, owner, created_at, held_until)
-    VALUES (:workspace_id, :key, :fingerprint, :owner, :begun_at, :until)
-    ON CONFLICT (workspace_id, key) DO NOTHING
+    INSERT INTO idempotency_keys (api_key_id, key, fingerprint, owner, created_at, held_until)
+    VALUES (:api_key_id, :key, :fingerprint, :owner, :begun_at, :until)
+    ON CONFLICT (api_key_id, key) DO NOTHING
     """
 )
 
@@ -64,14 +65,14 @@ def insert_claim(conn: Connection, claim: Claim, until: datetime) -> bool:
 LOCK_KEY: Final = sql(
     """
     SELECT r.fingerprint, r.created_at, r.held_until, r.effected_at, r.status, r.headers, r.body
-    FROM idempotency_keys r WHERE r.workspace_id = :workspace_id AND r.key = :key {lock}
+    FROM idempotency_keys r WHERE r.api_key_id = :api_key_id AND r.key = :key {lock}
     """
 )
 
 
 def lock_key(conn: Connection, claim: Claim) -> KeyRow | None:
     """Give what is known of a claim's key, locked until the transaction ends; None where it is gone."""
-    row = LOCK_KEY.run(conn, {"workspace_id": claim.workspace_id, "key": claim.key}).first()
+    row = LOCK_KEY.run(conn, {"api_key_id": claim.api_key_id, "key": claim.key}).first()
     if row is None:
         return None
     return KeyRow(
@@ -87,7 +88,7 @@ TAKE_OVER: Final = sql(
     """
     UPDATE idempotency_keys SET owner = :owner, held_until = :until, fingerprint = :fingerprint,
         created_at = :begun_at, effected_at = NULL, status = NULL, headers = NULL, body = NULL
-    WHERE workspace_id = :workspace_id AND key = :key
+    WHERE api_key_id = :api_key_id AND key = :key
     """
 )
 
@@ -97,27 +98,45 @@ def take_over(conn: Connection, claim: Claim, until: datetime) -> None:
     TAKE_OVER.run(conn, {**_values(claim), "until": write_instant(until)})
 
 
+HOLD_CLAIMS: Final = sql(
+    """
+    UPDATE idempotency_keys SET held_until = :until FROM {rows}
+    WHERE idempotency_keys.api_key_id = x.api_key_id AND idempotency_keys.key = x.key
+        AND idempotency_keys.owner = x.owner
+    """,
+    api_key_id="text",
+    key="text",
+    owner="text",
+)
+
+
+def hold_claims(conn: Connection, claims: Collection[Claim], until: datetime) -> int:
+    """Hold claims until an instant; count those that were not taken over."""
+    rows = [{"api_key_id": each.api_key_id, "key": each.key, "owner": each.owner} for each in claims]
+    return HOLD_CLAIMS.run_set(conn, rows, until=write_instant(until)).rowcount
+
+
 MARK_EFFECT: Final = sql(
     """
     UPDATE idempotency_keys SET effected_at = :now
-    WHERE workspace_id = :workspace_id AND key = :key AND owner = :owner
+    WHERE api_key_id = :api_key_id AND key = :key AND owner = :owner
     """
 )
 
 
 def mark_effect(conn: Connection, claim: Claim, *, now: datetime) -> bool:
     """Note in the transaction of an effect that there is one; False where the claim was taken over."""
-    values = {"workspace_id": claim.workspace_id, "key": claim.key, "owner": claim.owner}
+    values = {"api_key_id": claim.api_key_id, "key": claim.key, "owner": claim.owner}
     return MARK_EFFECT.run(conn, {**values, "now": write_instant(now)}).rowcount == 1
 
 
 KEEP_ANSWER: Final = sql(
     """
     UPDATE idempotency_keys SET status = x.status, headers = x.headers, body = x.body FROM {rows}
-    WHERE idempotency_keys.workspace_id = x.workspace_id AND idempotency_keys.key = x.key
+    WHERE idempotency_keys.api_key_id = x.api_key_id AND idempotency_keys.key = x.key
         AND idempotency_keys.owner = x.owner
     """,
-    workspace_id="text",
+    api_key_id="text",
     key="text",
     owner="text",
     status="integer",
@@ -129,7 +148,7 @@ KEEP_ANSWER: Final = sql(
 def keep_answer(conn: Connection, claim: Claim, answer: KeptAnswer) -> bool:
     """Store the answer that a repeat gets; False where the claim was taken over."""
     row = {
-        "workspace_id": claim.workspace_id,
+        "api_key_id": claim.api_key_id,
         "key": claim.key,
         "owner": claim.owner,
         "status": answer.status,
@@ -142,33 +161,33 @@ def keep_answer(conn: Connection, claim: Claim, answer: KeptAnswer) -> bool:
 DROP_CLAIM: Final = sql(
     """
     DELETE FROM idempotency_keys
-    WHERE workspace_id = :workspace_id AND key = :key AND owner = :owner AND effected_at IS NULL
+    WHERE api_key_id = :api_key_id AND key = :key AND owner = :owner AND effected_at IS NULL
     """
 )
 END_CLAIM: Final = sql(
     """
     UPDATE idempotency_keys SET held_until = :now
-    WHERE workspace_id = :workspace_id AND key = :key AND owner = :owner
+    WHERE api_key_id = :api_key_id AND key = :key AND owner = :owner
     """
 )
 
 
 def release_claim(conn: Connection, claim: Claim, *, now: datetime) -> None:
     """End a claim without an answer: nothing is known of the key afterwards, unless there was an effect."""
-    values = {"workspace_id": claim.workspace_id, "key": claim.key, "owner": claim.owner}
+    values = {"api_key_id": claim.api_key_id, "key": claim.key, "owner": claim.owner}
     if not DROP_CLAIM.run(conn, values).rowcount:
         end_claim(conn, claim, now=now)
 
 
 def end_claim(conn: Connection, claim: Claim, *, now: datetime) -> None:
     """Let the next request take a claim over at once; the key goes on to stand for this request."""
-    values = {"workspace_id": claim.workspace_id, "key": claim.key, "owner": claim.owner}
+    values = {"api_key_id": claim.api_key_id, "key": claim.key, "owner": claim.owner}
     END_CLAIM.run(conn, {**values, "now": write_instant(now)})
 
 
 def _values(claim: Claim) -> dict[str, Any]:
     return {
-        "workspace_id": claim.workspace_id,
+        "api_key_id": claim.api_key_id,
         "key": claim.key,
         "fingerprint": claim.fingerprint,
         "owner": claim.owner,

@@ -40,6 +40,7 @@ class RunQuery:
     subject: SubjectRef | None = None
     since: datetime | None = None
     until: datetime | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class _Index(StrEnum):
     WORKSPACE = "r.workspace_id"
     STATUS = "r.workspace_id, r.status"
     AUTOMATION = "r.automation_id"
+    FINGERPRINT = "r.workspace_id, r.fingerprint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ _BOUNDS: Final[Mapping[_Index, str]] = {
     " AND r.status <> 'SUCCEEDED'",
     _Index.AUTOMATION: "(r.automation_id, r.id) >= ((SELECT :automation_id), :low)"
     " AND (r.automation_id, r.id) < ((SELECT :automation_id), :high)",
+    _Index.FINGERPRINT: "(r.workspace_id, r.fingerprint, r.id)"
+    " >= ((SELECT :workspace_id), :fingerprint, :low)"
+    " AND (r.workspace_id, r.fingerprint, r.id) < ((SELECT :workspace_id), :fingerprint, :high)"
+    " AND r.status = 'DEAD_LETTER'",
 }
 _LOOKED: Final[Mapping[str, str]] = {
     "status": "(r.status || '') = :status",
@@ -112,7 +118,9 @@ def list_runs(conn: Connection, query: RunQuery) -> list[RunSummary]:
 def _walk(query: RunQuery) -> _Walk:
     index = _Index.WORKSPACE
     looked = ["status", "automation_id", "trigger_type", "subject"]
-    if query.status is not None and query.status is not RunStatus.SUCCEEDED:
+    if query.fingerprint is not None:
+        index = _Index.FINGERPRINT
+    elif query.status is not None and query.status is not RunStatus.SUCCEEDED:
         index = _Index.STATUS
         looked.remove("status")
     elif query.automation_id is not None:
@@ -136,6 +144,7 @@ def _values(query: RunQuery) -> dict[str, Any]:
         "status": query.status,
         "automation_id": query.automation_id,
         "trigger_type": query.trigger_type,
+        "fingerprint": query.fingerprint,
         "subject_type": query.subject.type if query.subject else None,
         "subject_id": query.subject.id if query.subject else None,
         "low": first_id(query.since - IDS_APART) if query.since else _LOWEST,

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from shared.db.sql import sql
+from shared.db.sql import ALL, FIRST, sql
 from shared.db.types import must_instant, write_instant
 
 
@@ -32,14 +32,16 @@ class SealedSecret:
 LIST_SECRETS: Final = sql(
     """
     SELECT r.name, r.created_at, r.updated_at FROM secrets r
-    WHERE r.workspace_id = :workspace_id ORDER BY r.name
+    WHERE r.workspace_id = :workspace_id AND r.name > :after ORDER BY r.name LIMIT :most
     """
 )
 
 
-def list_secrets(conn: Connection, workspace_id: str) -> list[SecretRow]:
-    """Give a workspace's secrets by name."""
-    rows = LIST_SECRETS.run(conn, {"workspace_id": workspace_id})
+def list_secrets(
+    conn: Connection, workspace_id: str, *, after: str = FIRST, most: int = ALL
+) -> list[SecretRow]:
+    """Give a workspace's secrets by name, those behind the name `after`."""
+    rows = LIST_SECRETS.run(conn, {"workspace_id": workspace_id, "after": after, "most": most})
     return [SecretRow(row.name, must_instant(row.created_at), must_instant(row.updated_at)) for row in rows]
 
 

@@ -12,6 +12,9 @@ from typing import Any, Final
 import orjson
 from sqlalchemy import Connection, CursorResult, TextClause, text
 
+FIRST: Final = ""  # sorts before every id and name: a list begins behind it
+ALL: Final = 2**31 - 1  # no list is as long
+
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "postgresql": {
         "{lock}": "FOR UPDATE OF r",

@@ -11,7 +11,7 @@ from shared.db.types import JsonColumn, UtcDateTime
 IDEMPOTENCY_KEYS: Final = Table(
     "idempotency_keys",
     METADATA,
-    Column("workspace_id", String(100), nullable=False),
+    Column("api_key_id", String(36), nullable=False),
     Column("key", String(255), nullable=False),
     Column("fingerprint", String(64), nullable=False),
     Column("owner", String(36), nullable=False),
@@ -21,6 +21,6 @@ IDEMPOTENCY_KEYS: Final = Table(
     Column("status", Integer),
     Column("headers", JsonColumn),
     Column("body", Text),
-    PrimaryKeyConstraint("workspace_id", "key"),
+    PrimaryKeyConstraint("api_key_id", "key"),
     Index("ix_idempotency_created", "created_at"),
 )

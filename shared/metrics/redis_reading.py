@@ -18,7 +18,7 @@ from shared.presence import SUSPENDED, count_workers
 from shared.queue import EPOCH, HandleQueue
 from shared.redis_port import RedisPort
 
-BEATING: Final = ("matcher", "scheduler", "timers")
+BEATING: Final = ("api", "matcher", "scheduler", "timers")
 GONE: Final = "no such key"
 
 

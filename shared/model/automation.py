@@ -40,7 +40,7 @@ MAX_DELAY_MINUTES: Final = 43_200
 MAX_RETRIES: Final = 100
 MAX_TIMEOUT_MS: Final = 3_600_000
 LIST_KEY: Final = "automations"
-_IS_MASKED: Final = "is masked; give the value itself, or leave this automation out of the file"
+_IS_MASKED: Final = "is masked; give the value itself, or leave out what does not change"
 _KEY: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _MESSAGE: Final = ("message", "payload.message")
 

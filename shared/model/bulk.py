@@ -6,12 +6,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator
 
-from shared.errors import IllegalMove
+from shared.errors import Fault, IllegalMove
+from shared.model.instants import Instant
 from shared.model.json_limits import clean_text
 from shared.model.moves import RunStatus
 from shared.model.parts import Part
+from shared.model.refusals import Refused
 
 REFERENCE_CHARS: Final = 200
 
@@ -78,6 +80,7 @@ def check_bulk_move(origin: BulkStatus, to: BulkStatus) -> None:
 class BulkFilter(Part):
     """Which runs of a workspace. `from` and `to` are about when they ended; for those that wait, were made.
 
+    No key may be null, which would mean all.
     `automation` is a key or an id. `from` is the first instant that fits, `to` the first that does not.
     """
 
@@ -85,8 +88,15 @@ class BulkFilter(Part):
     automation: _Text | None = None
     fingerprint: _Text | None = None
     code: _Text | None = None
-    since: AwareDatetime | None = Field(default=None, alias="from")
-    until: AwareDatetime | None = Field(default=None, alias="to")
+    since: Instant | None = Field(default=None, alias="from")
+    until: Instant | None = Field(default=None, alias="to")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_given(cls, value: object) -> object:
+        if value is None:
+            raise ValueError("must not be null; leave it out to mean any")
+        return value
 
     @field_validator("status", mode="before")
     @classmethod
@@ -103,15 +113,15 @@ class BulkFilter(Part):
 
 
 def check_filter(kind: BulkKind, wanted: BulkFilter) -> BulkFilter:
-    """Give a filter back if there can be such runs. Raises ValueError."""
+    """Give a filter back if there can be such runs. Raises Refused with the key at fault."""
     allowed = STATUSES[kind]
     status = wanted.status or allowed[0]
     if status not in allowed:
-        raise ValueError(f"`status` must be {' or '.join(allowed)} for a {kind}")
+        raise Refused([Fault("status", f"must be {' or '.join(allowed)} for a {kind}")])
     if wanted.fingerprint is not None and status is not RunStatus.DEAD_LETTER:
-        raise ValueError("`fingerprint` is for runs that are DEAD_LETTER alone")
+        raise Refused([Fault("fingerprint", "is for runs that are DEAD_LETTER alone")])
     if wanted.code is not None and status is RunStatus.PENDING:
-        raise ValueError("`code` is for runs that have ended")
+        raise Refused([Fault("code", "is for runs that have ended")])
     return wanted
 
 

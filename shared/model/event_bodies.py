@@ -1,17 +1,15 @@
 """A body of events, in bytes: one, a list, or a list under `events`; cut into objects within the limits.
 
-Bytes that are no JSON raise ValueError. An object beyond the limits of an event raises BadEvent, which names
-its place. Pure.
+Bytes that are no JSON of ours raise ValueError: no JSON at all, duplicate keys, numbers beyond 64 bits, too
+many levels. What is JSON and no event raises BadEvent, which names its place. Pure.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from shared.errors import BadEvent
-from shared.model.json_limits import read_object
+from shared.model.json_limits import load_json, read_object
 
 EVENTS: Final = "events"
 MOST: Final = 500
@@ -34,10 +32,7 @@ class Item:
 
 def read_items(body: bytes) -> list[Item]:
     """Cut a body into its objects. Raises ValueError, BadEvent."""
-    try:
-        tree = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"is not JSON: {error}") from error
+    tree = load_json(body)
     match tree:
         case {"events": list() as listed} if len(tree) == 1:
             return _cut(body, listed, 2)
@@ -52,10 +47,9 @@ def read_items(body: bytes) -> list[Item]:
 
 def read_data(body: bytes) -> dict[str, Any]:
     """Read the data of one event, whose other parts came elsewhere. Raises ValueError, BadEvent."""
-    try:
-        tree = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"is not JSON: {error}") from error
+    tree = load_json(body)
+    if not isinstance(tree, dict):
+        raise BadEvent("data", "is not a JSON object")
     _check("data", body)
     return dict(tree)
 
@@ -93,4 +87,8 @@ def _objects(body: bytes, depth: int) -> list[bytes]:
 
 
 def _check(place: str, raw: bytes) -> None:
-    read_object(place, raw, spare=SPARE)
+    """Raise ValueError unless an object is within the limits of all bodies."""
+    try:
+        read_object(place, raw, spare=SPARE)
+    except BadEvent as error:
+        raise ValueError(f"{error.reason}, at {place}") from error

@@ -14,6 +14,7 @@ from shared.db.engine import Database
 from shared.db.people import workspace_name
 from shared.errors import ConfigError, Conflict, NotFound
 from shared.ids import new_id
+from shared.rules.url_hosts import blocked_host
 from shared.sealing import Seal
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
@@ -58,6 +59,15 @@ def mute_alerts(
         return row
 
     return database.transact(work), until
+
+
+def check_reach(url: str) -> None:
+    """Raise ConfigError for a URL whose host is forbidden by its text, as webhooks are (docs/security.md)."""
+    rule = blocked_host(url)
+    if rule is not None:
+        raise ConfigError(
+            f"no webhook may reach this host ({rule}); WEBHOOK_ALLOW_PRIVATE=true would allow it"
+        )
 
 
 def add_channel(database: Database, clock: Clock, seal: Seal, caller: Caller, wanted: NewChannel) -> Channel:

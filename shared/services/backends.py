@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.db.engine import Database, open_database
+from shared.db.engine import PATIENT, Database, Patience, open_database
 from shared.errors import SettingsError
 from shared.keys import Keys
 from shared.logs import get_logger
@@ -38,24 +38,24 @@ class Caller:
     actor: str
 
 
-def open_backends(settings: Settings, pool_size: int) -> Backends:
+def open_backends(settings: Settings, pool_size: int, patience: Patience = PATIENT) -> Backends:
     """Open the servers that the settings name; nothing is connected yet.
 
     Raises SettingsError where REDIS_URL or DATABASE_URL is missing: the embedded ones are filled in above us.
     """
     if settings.redis_url is None or settings.database_url is None:
         raise SettingsError("REDIS_URL, DATABASE_URL: both must be set for this process")
-    return _around(open_redis(settings.redis_url), settings, settings.database_url, pool_size)
+    database = open_database(settings.database_url, pool_size=pool_size, patience=patience)
+    return _around(open_redis(settings.redis_url), settings, database)
 
 
 def open_without_redis(settings: Settings, database_url: str, pool_size: int, why: str) -> Backends:
     """Open the database alone, for what needs no Redis; whatever asks for one is told why there is none."""
-    return _around(no_redis(why), settings, database_url, pool_size)
+    return _around(no_redis(why), settings, open_database(database_url, pool_size=pool_size))
 
 
-def _around(redis: RedisPort, settings: Settings, database_url: str, pool_size: int) -> Backends:
+def _around(redis: RedisPort, settings: Settings, database: Database) -> Backends:
     keys = Keys(settings.prefix, settings.events_stream)
-    database = open_database(database_url, pool_size=pool_size)
     return Backends(database, redis, keys, HandleQueue(redis, keys), SystemClock())
 
 

@@ -1,7 +1,8 @@
 """What a draft would have done on recorded events (docs/automations.md, "Backtest"). It only reads.
 
-The events of a stretch of the stream are gone through in pages, the oldest first. The draft counts as active
-all the while, whatever its status.
+The events of a stretch of the stream are gone through in pages, the oldest first, and seen masked: whoever
+writes a draft could ask for a secret piece by piece else. The draft counts as active all the while, whatever
+its status.
 """
 
 import math
@@ -26,6 +27,7 @@ from shared.rules.examining import Check, CheckName, Earlier, Examiner, Known
 from shared.rules.rehearsing import Episodes, Waiting
 from shared.rules.triggering import is_delayed
 from shared.services.backends import Backends
+from shared.services.recorded import masked_event
 from shared.services.references import check_workspace
 from shared.services.verdicts import DECIDED_BY_RUN
 from shared.settings import Settings
@@ -157,15 +159,16 @@ class Rehearsal:
 
     def _judge(self, event: Event) -> None:
         at = from_epoch_ms(event.stamp[0])
-        row = None if self._waiting is None else self._waiting.learn(event)
+        seen = masked_event(event)
+        row = None if self._waiting is None else self._waiting.learn(seen)
         known = Known(at, self._depth_max, earlier=self._earlier(event), subject=row)
-        check = self._examiner.first_no(event, known)
+        check = self._examiner.first_no(seen, known)
         if self._waiting is not None:
-            self._waiting.judge(event, named=check is None)
+            self._waiting.judge(seen, named=check is None)
         name = check.name if check else None
         if name is None or name in DECIDED_BY_RUN:
             self._note_key(event)
-        blamed = self._examiner.blamed(event, known) if name is CheckName.CONDITIONS else ()
+        blamed = self._examiner.blamed(seen, known) if name is CheckName.CONDITIONS else ()
         for leaf in blamed:
             counted = self._leaves.get(leaf.path) or Leaf(leaf.path, leaf.field, leaf.op, 0)
             self._leaves[leaf.path] = replace(counted, said_no=counted.said_no + 1)

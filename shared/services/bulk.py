@@ -134,7 +134,7 @@ def _confirm(conn: Connection, caller: Caller, held: BulkOperation, now: datetim
 def _look(conn: Connection, caller: Caller, wish: BulkWish, backends: Backends) -> Preview:
     check_workspace(conn, caller.workspace_id)
     selection, shown = _selected(conn, caller, wish, backends)
-    counted = count_selected(conn, selection, most=COUNTED + 1)
+    counted = count_selected(conn, selection, most=COUNTED)
     start = ReplayFrom.START if wish.from_start else ReplayFrom.FAILED_ACTION
     return Preview(
         id=new_id(),
@@ -142,8 +142,8 @@ def _look(conn: Connection, caller: Caller, wish: BulkWish, backends: Backends) 
         kind=wish.kind,
         filter=shown,
         start=start if wish.kind is BulkKind.REPLAY else None,
-        total=min(counted, COUNTED),
-        is_more=counted > COUNTED,
+        total=counted.count,
+        is_more=counted.is_more,
         created_by=caller.actor,
     )
 

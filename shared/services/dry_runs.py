@@ -23,6 +23,7 @@ from shared.model.subjects import data, subject_of
 from shared.rules.examining import Examination, Known, examine, unreadable
 from shared.rules.previewing import PreviewedAction, Stage, asked_secrets, asks_for_subject, preview_actions
 from shared.services.backends import Backends
+from shared.services.recorded import masked_event
 from shared.services.references import find_automation
 from shared.services.trying_delay import Wait, subject_after, would_wait
 from shared.services.verdicts import automation_of, earlier_of
@@ -54,11 +55,12 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An automation, by key or id, and the event that it is tried with."""
+    """An automation, by key or id, and the event that it is tried with; a recorded one is seen masked."""
 
     reference: str
     event: Event
     sight: Sight = Sight.SUBJECTS
+    is_recorded: bool = False
 
 
 def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Trial) -> DryRun:
@@ -66,7 +68,7 @@ def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Tr
 
     Raises NotFound without the automation.
     """
-    event = trial.event
+    event = masked_event(trial.event) if trial.is_recorded else trial.event
     known = known_of(backends, settings, event.stamp[0])
     with backends.database.read() as conn:
         row = find_automation(conn, workspace_id, trial.reference)
@@ -74,7 +76,7 @@ def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Tr
             automation = automation_of(row)
         except DefinitionError as error:
             return DryRun(row, event, unreadable(str(error)), ())
-        known = _with_earlier(conn, automation, event, known)
+        known = _with_earlier(conn, automation, trial.event, known)
         stage = _stage(conn, automation, trial, known)
         known = replace(known, subject=subject_after(conn, automation, event))
         waits = would_wait(conn, automation, event, known)

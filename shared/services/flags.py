@@ -44,10 +44,16 @@ def listed_flags(flags: Iterable[Flag], known: Mapping[str, str] = KNOWN_FLAGS) 
     ]
 
 
-def set_flag(
-    database: Database, clock: Clock, caller: Caller, wanted: tuple[str, FlagState]
-) -> FlagState | None:
-    """Turn a flag of the caller's workspace on or off; give what it said before, None if it was never set.
+@dataclass(frozen=True, slots=True)
+class SetFlag:
+    """A flag as it stands after it was set, and what it said before; None if it was never set."""
+
+    flag: Flag
+    before: FlagState | None
+
+
+def set_flag(database: Database, clock: Clock, caller: Caller, wanted: tuple[str, FlagState]) -> SetFlag:
+    """Turn a flag of the caller's workspace on or off.
 
     Setting it to what it says changes nothing. Raises ConfigError for a name that no flag can have, NotFound
     without the workspace.
@@ -60,15 +66,16 @@ def set_flag(
         )
     now = clock.now()
 
-    def work(conn: Connection) -> FlagState | None:
+    def work(conn: Connection) -> SetFlag:
         if workspace_name(conn, caller.workspace_id) is None:
             raise NotFound(f"there is no workspace {caller.workspace_id!r}")
         found = lock_flag(conn, caller.workspace_id, name)
-        before = None if found is None else found.state
-        if before is not state:
-            put_flag(conn, caller.workspace_id, Flag(name, state, now))
-            told = None if before is None else {"state": before}
-            write_deed(conn, caller, Deed("flag.set", name, told, {"state": state}), now)
-        return before
+        if found is not None and found.state is state:
+            return SetFlag(found, state)
+        flag = Flag(name, state, now)
+        put_flag(conn, caller.workspace_id, flag)
+        told = None if found is None else {"state": found.state}
+        write_deed(conn, caller, Deed("flag.set", name, told, {"state": state}), now)
+        return SetFlag(flag, None if found is None else found.state)
 
     return database.transact(work)

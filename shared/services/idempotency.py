@@ -1,5 +1,6 @@
 """One request, one effect: what a request under an Idempotency-Key finds when it comes (docs/api.md)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,6 +15,7 @@ from shared.db.idempotency import (
     KeptAnswer,
     KeyRow,
     end_claim,
+    hold_claims,
     insert_claim,
     keep_answer,
     lock_key,
@@ -41,7 +43,7 @@ class OtherRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnswerLost:
-    """The request was carried out, and the process that did so died before the answer was stored."""
+    """The request was carried out, and its answer was not stored: it is shown once, or the process died."""
 
 
 Standing = Claim | KeptAnswer | Working | OtherRequest | AnswerLost
@@ -59,6 +61,11 @@ def claim_key(database: Database, clock: Clock, wanted: Claim) -> Standing:
         return wanted
 
     return database.transact(work)
+
+
+def renew_claims(database: Database, clock: Clock, claims: Collection[Claim]) -> None:
+    """Hold claims that are being worked on from now on anew; those that were taken over stay lost."""
+    database.transact(partial(hold_claims, claims=claims, until=clock.now() + HELD))
 
 
 def bound_to(database: Database, clock: Clock, claim: Claim) -> Database:

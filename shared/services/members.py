@@ -1,7 +1,7 @@
 """Who belongs to a workspace, and in which role. There is always an owner: the last one stays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -31,7 +31,23 @@ class NewMember:
     name: str | None = None
 
 
-def add_member(database: Database, clock: Clock, caller: Caller, wanted: NewMember) -> Member:
+def read_member_name(text: str | None) -> str:
+    """Give a name without the blanks around it, empty for none. Raises ValueError."""
+    name = (text or "").strip()
+    if len(name) > NAME_MAX or not name.isprintable():
+        raise ValueError(f"must have at most {NAME_MAX} characters, on one line")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRole:
+    """A member with the role of now, and the one before, which may be the same."""
+
+    member: MemberRow
+    before: Role
+
+
+def add_member(database: Database, clock: Clock, caller: Caller, wanted: NewMember) -> MemberRow:
     """Add somebody to the caller's workspace.
 
     Raises ConfigError for what is no mail address, Conflict for somebody who is a member, NotFound without
@@ -40,25 +56,25 @@ def add_member(database: Database, clock: Clock, caller: Caller, wanted: NewMemb
     email, now = _address(wanted.email), clock.now()
     member = Member(new_id(), caller.workspace_id, email, _name(wanted.name) or email, wanted.role)
 
-    def work(conn: Connection) -> Member:
+    def work(conn: Connection) -> MemberRow:
         if _has(_locked(conn, caller), email) or not insert_member(conn, member, now=now):
             raise Conflict(f"{email} is a member of workspace {caller.workspace_id!r} already")
         after = {"email": email, "name": member.name, "role": member.role}
         write_deed(conn, caller, Deed("member.added", member.id, None, after), now)
-        return member
+        return MemberRow(member.id, email, member.name, member.role, now)
 
     return database.transact(work)
 
 
-def change_role(database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Role]) -> Role:
-    """Give a member of the caller's workspace another role; give the one before. The same changes nothing.
+def change_role(database: Database, clock: Clock, caller: Caller, wanted: tuple[str, Role]) -> ChangedRole:
+    """Give a member of the caller's workspace another role. The same changes nothing.
 
     Raises NotFound, and Conflict for the last owner.
     """
     email, role = _address(wanted[0]), wanted[1]
     now = clock.now()
 
-    def work(conn: Connection) -> Role:
+    def work(conn: Connection) -> ChangedRole:
         members = _locked(conn, caller)
         found = pick_member(members, caller.workspace_id, email)
         if found.role is not role:
@@ -66,7 +82,7 @@ def change_role(database: Database, clock: Clock, caller: Caller, wanted: tuple[
             set_member_role(conn, found.id, role)
             before, after = _told(found), {**_told(found), "role": role}
             write_deed(conn, caller, Deed("member.role_changed", found.id, before, after), now)
-        return found.role
+        return ChangedRole(replace(found, role=role), found.role)
 
     return database.transact(work)
 
@@ -114,7 +130,7 @@ def _address(text: str) -> str:
 
 
 def _name(text: str | None) -> str:
-    name = (text or "").strip()
-    if len(name) > NAME_MAX or not name.isprintable():
-        raise ConfigError(f"a name has at most {NAME_MAX} characters, on one line")
-    return name
+    try:
+        return read_member_name(text)
+    except ValueError as error:
+        raise ConfigError(f"a name {error}") from None

@@ -88,6 +88,11 @@ def shown_event(event: Event, most_bytes: int) -> dict[str, Any]:
     return {**document, "payload": cut_for_show(mask_tree(document["payload"]), most_bytes)}
 
 
+def masked_event(event: Event) -> Event:
+    """Give an event as people may see it: a condition of theirs finds no more in it than they do."""
+    return replace(event, payload=mask_tree(event.payload))
+
+
 def _look(backends: Backends, stamp: Stamp) -> SeenEntry | None:
     client, keys = backends.redis, backends.keys
     entry_id = format_stamp(stamp)

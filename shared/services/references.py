@@ -20,8 +20,8 @@ def check_workspace(conn: Connection, workspace_id: str) -> None:
 def no_workspace(workspace_id: str) -> NotFound:
     """Make the error that says that a workspace is unknown, and how to make it."""
     name = shlex.quote(workspace_id) if workspace_id else ""
-    fix = f"knockon init {name}".rstrip()
-    return NotFound(f"there is no workspace {workspace_id!r}; make it with: {fix}")
+    fix = f"make it with: knockon init {name}".rstrip()
+    return NotFound(f"there is no workspace {workspace_id!r}", fix=fix)
 
 
 def find_member(conn: Connection, workspace_id: str, email: str) -> MemberRow:

@@ -26,7 +26,7 @@ from shared.errors import Conflict, NotFound
 from shared.ids import new_id
 from shared.model.eventless import Start, make_run
 from shared.model.events import Event, EventDraft, encode_fields
-from shared.model.json_limits import clean_tree
+from shared.model.json_limits import clean_tree, read_object
 from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, NewRun, RunSource, queue_for
 from shared.model.statuses import AutomationStatus
@@ -79,14 +79,15 @@ def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: M
     Each call makes a run.
     """
     now = backends.clock.now()
-    encode_fields(EventDraft(MANUAL_EVENT, caller.workspace_id, payload))
+    fields = encode_fields(EventDraft(MANUAL_EVENT, caller.workspace_id, payload))
+    read_object("payload", fields["payload"].encode())
     event = _event_of(caller, f"{redis_ms(backends)}-0", payload, now)
 
     def work(conn: Connection) -> NewRun:
         row = lock_automation(conn, caller.workspace_id, reference)
         if row.status is not AutomationStatus.ACTIVE:
-            fix = f"knockon automations activate {row.key}"
-            raise Conflict(f"{row.key} is {row.status}; activate it first: {fix}")
+            fix = f"activate it first: knockon automations activate {row.key}"
+            raise Conflict(f"{row.key} is {row.status}; only one that is ACTIVE is run", fix=fix)
         waiting = count_waiting(conn, [caller.workspace_id])[caller.workspace_id]
         start = _by_hand(row)
         run = make_run(start.source_id, start, event, queue_for(waiting), now)
@@ -144,7 +145,8 @@ def cancel(backends: Backends, caller: Caller, run_id: str, insistence: Insisten
             raise Conflict(f"the run is {row.status}; only one that waits can be cancelled")
         if insistence is not Insistence.FORCE:
             raise Conflict(
-                "the run is RUNNING; with --force it stops before its next action, unless it is in its last"
+                "the run is RUNNING; with force it stops before its next action, unless it is in its last",
+                fix="give --force",
             )
         if stop_run(conn, row.id, CANCELLED):
             note_stops(conn, caller, [(row.id, row.automation_id)], (Stop.ASKED, CANCELLED), now)

@@ -85,7 +85,7 @@ def seal_to_write(database: Database, settings: Settings) -> Seal:
         why = f"the key of {found.source} does not open" if found else "there is no key for"
         raise Conflict(
             f"{why} what is stored already: {'; '.join(closed)}. Bring the right key back"
-            f" (SECRETS_KEY, or {key_file(settings)}), or delete these first:"
-            " knockon secrets delete NAME, knockon alerts channels remove NAME"
+            f" (SECRETS_KEY, or {key_file(settings)}), or delete these first",
+            fix="knockon secrets delete NAME, knockon alerts channels remove NAME",
         )
     return make_seal(settings)

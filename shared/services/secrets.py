@@ -40,8 +40,16 @@ class SecretStore:
     seal: Seal
 
 
-def set_secret(store: SecretStore, caller: Caller, name: str, value: str) -> bool:
-    """Store a value under a name of the caller's workspace; tell whether the name is new.
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    """A secret as it stands after it was set, and whether its name is new."""
+
+    row: SecretRow
+    is_new: bool
+
+
+def set_secret(store: SecretStore, caller: Caller, name: str, value: str) -> StoredSecret:
+    """Store a value under a name of the caller's workspace.
 
     Raises ConfigError for a name or a value that cannot be, NotFound without the workspace.
     """
@@ -49,14 +57,14 @@ def set_secret(store: SecretStore, caller: Caller, name: str, value: str) -> boo
     sealed = SealedSecret(caller.workspace_id, name, store.seal.close(value))
     now = store.clock.now()
 
-    def work(conn: Connection) -> bool:
+    def work(conn: Connection) -> StoredSecret:
         if workspace_name(conn, caller.workspace_id) is None:
             raise NotFound(f"there is no workspace {caller.workspace_id!r}")
         before = lock_secret(conn, caller.workspace_id, name)
         put_secret(conn, sealed, now=now)
         what = "secret.created" if before is None else "secret.updated"
         write_deed(conn, caller, Deed(what, name, _told(before), {"updated_at": now}), now)
-        return before is None
+        return StoredSecret(SecretRow(name, before.created_at if before else now, now), before is None)
 
     return store.database.transact(work)
 

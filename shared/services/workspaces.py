@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from shared.db.api_keys import list_api_keys, revoke_api_key
+from shared.db.api_keys import find_key_by_id, revoke_api_key
 from shared.db.engine import Database
 from shared.db.people import (
     ApiKeyRow,
@@ -111,7 +111,7 @@ def revoke_key(database: Database, clock: Clock, caller: Caller, key_id: str) ->
 
     def work(conn: Connection) -> None:
         check_workspace(conn, caller.workspace_id)
-        before = next((key for key in list_api_keys(conn, caller.workspace_id) if key.id == key_id), None)
+        before = find_key_by_id(conn, caller.workspace_id, key_id)
         if before is None or not revoke_api_key(conn, caller.workspace_id, key_id, now=now):
             raise NotFound(f"there is no key {key_id!r} in workspace {caller.workspace_id!r}")
         if before.revoked_at is None:

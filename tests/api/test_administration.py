@@ -1,12 +1,19 @@
 """What administrators keep over HTTP: members, keys, secrets, flags, settings, notices, the audit."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from shared.db.api_keys import list_api_keys
+from shared.db.flags import list_flags
+from shared.db.members import list_members
 from shared.db.people import Notice, insert_notices
+from shared.db.secrets import list_secrets
+from shared.secrets import key_file
 from shared.services.workspaces import Scope
 from tests.calling import Api
+from tests.waiting import poll
 
 
 @pytest.fixture
@@ -26,6 +33,16 @@ def pages(api: Api, path: str, key: str, limit: int) -> list[Any]:
             return items
         assert len(page["items"]) == limit
         cursor = f"&cursor={page['next']}"
+
+
+def test_a_secret_is_refused_while_the_key_of_the_others_is_lost(api: Api, key: str) -> None:
+    secret = {"name": "SHOP_TOKEN", "value": "s3cret"}
+    assert api("POST", "/v1/secrets", key=key, json=secret).status_code == 201
+    key_file(api.settings).unlink()
+    refused = api("POST", "/v1/secrets", key=key, json={**secret, "name": "OTHER"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert "knockon" not in refused.json()["message"]
+    assert not key_file(api.settings).exists()
 
 
 def test_members_come_get_other_roles_and_go(api: Api, key: str) -> None:
@@ -54,7 +71,7 @@ def test_a_key_is_shown_once_used_and_revoked_at_once(api: Api, key: str) -> Non
     assert (before["last_used_at"], before["scopes"]) == (None, ["admin", "runs:read"])
     assert before["last4"] == made["key"][-4:]
     assert api("GET", "/v1/flags", key=made["key"]).status_code == 200
-    used = api("GET", path, key=key).json()["last_used_at"]
+    used = poll(lambda: api("GET", path, key=key).json()["last_used_at"])
     assert api("GET", "/v1/flags", key=made["key"]).status_code == 200
     assert api("GET", path, key=key).json()["last_used_at"] == used is not None
     assert api("DELETE", path, key=key).status_code == 204
@@ -125,3 +142,45 @@ def test_the_audit_names_the_key_that_did_it(api: Api, key: str) -> None:
 def test_a_cursor_that_is_none_is_refused(api: Api, key: str, cursor: str) -> None:
     refused = api("GET", f"/v1/members?cursor={cursor}", key=key)
     assert (refused.status_code, refused.json()["details"]["field"]) == (422, "cursor")
+
+
+def test_what_is_set_while_others_delete_it_is_answered_with_what_was_set(api: Api, key: str) -> None:
+    secret = {"name": "SHOP_TOKEN", "value": "hunter2-hunter2"}
+
+    def send(number: int) -> int:
+        if number % 2:
+            return api("DELETE", "/v1/secrets/SHOP_TOKEN", key=key).status_code
+        return api("POST", "/v1/secrets", key=key, json=secret).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(send, range(60))) <= {200, 201, 204, 404}
+    first = api("POST", "/v1/secrets", key=key, json=secret).json()
+    again = api("POST", "/v1/secrets", key=key, json=secret).json()
+    assert again["created_at"] == first["created_at"] <= first["updated_at"] < again["updated_at"]
+    assert again in api("GET", "/v1/secrets", key=key).json()["items"]
+
+
+def test_what_a_write_answers_is_what_is_read_afterwards(api: Api, key: str) -> None:
+    made = api("POST", "/v1/members", key=key, json={"email": "eva@w1.example", "role": "viewer"}).json()
+    assert api("GET", f"/v1/members/{made['id']}", key=key).json() == made
+    changed = api("PATCH", f"/v1/members/{made['id']}", key=key, json={"role": "admin"}).json()
+    assert api("GET", f"/v1/members/{made['id']}", key=key).json() == changed == {**made, "role": "admin"}
+    for state in ("on", "on", "off"):
+        flag = api("POST", "/v1/flags", key=key, json={"name": "human-lock", "state": state}).json()
+        assert api("GET", "/v1/flags", key=key).json()["items"] == [flag]
+
+
+def test_a_page_reads_no_more_rows_than_it_shows(api: Api, key: str) -> None:
+    for number in range(7):
+        name = f"n{number}"
+        api("POST", "/v1/secrets", key=key, json={"name": name, "value": "hunter2-hunter2"})
+        api("POST", "/v1/flags", key=key, json={"name": name, "state": "on"})
+        api("POST", "/v1/members", key=key, json={"email": f"{name}@w1.example", "role": "viewer"})
+        api("POST", "/v1/api-keys", key=key, json={"name": name, "scopes": ["runs:read"]})
+    lists: tuple[Any, ...] = (list_secrets, list_flags, list_members, list_api_keys)
+    for read, path in zip(lists, ("secrets", "flags", "members", "api-keys"), strict=True):
+        with api.backends.database.read() as conn:
+            assert len(read(conn, "w1", most=3)) == 3
+        shown = pages(api, f"/v1/{path}", key, 2)
+        assert shown == api("GET", f"/v1/{path}?limit=200", key=key).json()["items"]
+        assert len(shown) >= 7

@@ -36,6 +36,29 @@ def test_a_preview_is_confirmed_once_and_its_progress_read(api: Api, key: str) -
     assert api("POST", f"{path}/cancel", key=key).status_code == 409
 
 
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        *(({"filter": {name: None}}, f"filter.{name}") for name in ("fingerprint", "status", "from", "code")),
+        ({"filter": {"status": "SUCCEEDED"}}, "filter.status"),
+        ({"filter": {"status": "FAILED", "fingerprint": "x"}}, "filter.fingerprint"),
+        ({"kind": "cancel", "filter": {"code": "X"}}, "filter.code"),
+        ({"filter": {"from": "0001-01-01T00:00:00+14:00"}}, "filter.from"),
+        ({"filter": {"to": "9999-12-31T23:59:59-14:00"}}, "filter.to"),
+        ({"filter": {"from": 1767225600}}, "filter.from"),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_filter_that_cannot_be_is_refused_at_its_key(
+    api: Api, key: str, wanted: dict[str, Any], field: str
+) -> None:
+    routes = ["/v1/bulk"] if "kind" in wanted else ["/v1/bulk", "/v1/runs/replay"]
+    for path in routes:
+        body = {"kind": "replay", **wanted} if path == "/v1/bulk" else {**wanted, "confirm": True}
+        refused = api("POST", path, key=key, json=body)
+        assert (refused.status_code, refused.json()["details"]["field"]) == (422, field), refused.text
+
+
 def test_an_operation_is_cancelled_and_stays_so(api: Api, key: str) -> None:
     path = f"/v1/bulk/{made(api, key)['id']}"
     assert [api("POST", f"{path}/cancel", key=key).json()["status"] for _ in range(2)] == ["CANCELLED"] * 2
@@ -67,9 +90,9 @@ def test_runs_are_replayed_by_filter_at_once_only_when_confirmed(api: Api, key: 
     [
         ({"filter": {}}, "kind"),
         ({"kind": "replay"}, "filter"),
-        ({"kind": "replay", "filter": {"status": "PENDING"}}, "filter"),
+        ({"kind": "replay", "filter": {"status": "PENDING"}}, "filter.status"),
         ({"kind": "replay", "filter": {"status": "WRONG"}}, "filter.status"),
-        ({"kind": "replay", "filter": {"status": "FAILED", "fingerprint": "f"}}, "filter"),
+        ({"kind": "replay", "filter": {"status": "FAILED", "fingerprint": "f"}}, "filter.fingerprint"),
         ({"kind": "replay", "filter": {"from": "2026-03-01T12:00:00"}}, "filter.from"),
         (
             {
@@ -80,7 +103,7 @@ def test_runs_are_replayed_by_filter_at_once_only_when_confirmed(api: Api, key: 
         ),
         ({"kind": "replay", "filter": {"other": 1}}, "filter.other"),
         ({"kind": "replay", "filter": {"code": ""}}, "filter.code"),
-        ({"kind": "cancel", "filter": {"code": "C"}}, "filter"),
+        ({"kind": "cancel", "filter": {"code": "C"}}, "filter.code"),
         ({"kind": "cancel", "filter": {}, "from_start": True}, "from_start"),
     ],
 )

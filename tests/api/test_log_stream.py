@@ -9,9 +9,11 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy.exc import TimeoutError as PoolExhausted
 from starlette.types import Message
 
-from api.log_feed import AT_HAND, Feed, LogFeeds
+from api.errors import Refused
+from api.log_feed import AT_HAND, OF_A_WORKSPACE_MAX, Feed, LogFeeds
 from api.log_stream import Following, LogStream
 from knockon.log_following import Api as Address
 from knockon.log_following import ApiRefused, Event, Follower, Trouble, read_events
@@ -212,7 +214,8 @@ async def until(predicate: Callable[[], object]) -> None:
 async def streaming(
     feeds: LogFeeds, line: Line, place: LogCursor = START, **given: Any
 ) -> AsyncIterator[asyncio.Task[None]]:
-    wanted = Following(LogQuery("w1"), place, given.pop("is_welcome", lambda: True), **given)
+    query = LogQuery(given.pop("workspace", "w1"), level=given.pop("level", None))
+    wanted = Following(query, place, given.pop("is_welcome", lambda: True), **given)
     task = asyncio.create_task(LogStream(feeds, wanted)({"type": "http"}, line.receive, line.send))
     yield task
     line.left.set()
@@ -267,6 +270,105 @@ def test_a_stream_ends_when_it_should(api: Api, how: str) -> None:
         return feeds.followers, line.ended
 
     assert asyncio.run(ending()) == (0, True)
+
+
+class Chatter:
+    """Somebody who writes one line after the other, so that a stream is never quiet."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._stop = StopFlag()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.raise_()
+        self._thread.join(10)
+
+    def _write(self) -> None:
+        while not self._stop.wait(0.01):
+            write(self._database, "and another")
+
+
+def test_a_busy_stream_ends_soon_after_its_key_was_revoked(api: Api) -> None:
+    async def busy() -> bool:
+        feeds, line = LogFeeds(api.backends.database), Line()
+        async with streaming(feeds, line, heartbeat_s=0.3, is_welcome=lambda: False) as task:
+            await until(task.done)
+        feeds.close()
+        return line.ended
+
+    with Chatter(api.backends.database):
+        assert asyncio.run(busy())
+
+
+def test_a_stream_whose_filters_leave_all_out_shows_that_it_is_there(api: Api) -> None:
+    async def busy() -> str:
+        feeds, line = LogFeeds(api.backends.database), Line()
+        async with streaming(feeds, line, heartbeat_s=0.5, level="error"):
+            await until(lambda: line.text.count(": here") >= 2)
+        feeds.close()
+        return line.text
+
+    with Chatter(api.backends.database):
+        told = asyncio.run(busy())
+    assert "and another" not in told
+
+
+def test_the_reader_goes_on_after_whatever_error(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stumbling() -> str:
+        feeds, line = LogFeeds(api.backends.database), Line()
+        read, failed = feeds.page, asyncio.Event()
+
+        async def fail_once(query: LogQuery, cursor: LogCursor) -> LogPage:
+            if not failed.is_set() and feeds._feeds:
+                failed.set()
+                raise PoolExhausted("no connection in time")
+            return await read(query, cursor)
+
+        async with streaming(feeds, line):
+            await until(lambda: feeds._feeds)
+            monkeypatch.setattr(feeds, "page", fail_once)
+            await until(failed.is_set)
+            write(api.backends.database, "after it")
+            await until(lambda: "after it" in line.text)
+        feeds.close()
+        return line.text
+
+    assert "after it" in asyncio.run(stumbling())
+
+
+def test_so_many_follow_a_workspace_and_no_more_however_they_come(api: Api) -> None:
+    async def crowd() -> tuple[int, int, int]:
+        feeds = LogFeeds(api.backends.database)
+        lines = [Line() for _ in range(OF_A_WORKSPACE_MAX + 10)]
+        tasks = [
+            asyncio.create_task(
+                LogStream(feeds, Following(LogQuery("w1"), START, lambda: True))(
+                    {"type": "http"}, line.receive, line.send
+                )
+            )
+            for line in lines
+        ]
+        await until(lambda: sum(task.done() for task in tasks) == 10)
+        followers, other = feeds.followers, Line()
+        async with streaming(feeds, other, workspace="w2"):
+            pass
+        feeds.close()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        return followers, sum(isinstance(end, Refused) for end in ends), feeds.followers
+
+    assert asyncio.run(crowd()) == (OF_A_WORKSPACE_MAX, 10, 0)
+
+
+def test_a_place_beyond_the_end_begins_at_the_end(api: Api, follow: Callable[..., Reading]) -> None:
+    write(api.backends.database, "before")
+    reading = follow("9000000000000000-1")
+    with Chatter(api.backends.database):
+        poll(reading.messages)
+    assert "before" not in reading.messages()
 
 
 def test_a_revoked_key_follows_no_more(api: Api) -> None:

@@ -5,13 +5,16 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 
+from api.beating import beating
 from api.metrics import served_apart
+from shared.beats import count_beating
 from shared.errors import SettingsError
 from shared.metrics.exposition import CONTENT_TYPE, Metrics
 from shared.ports import free_port
 from shared.services.backends import Backends
 from shared.settings import Settings
 from tests.calling import Api, serving
+from tests.waiting import poll
 
 
 def test_this_machine_reads_them_without_a_key(api: Api) -> None:
@@ -47,3 +50,12 @@ def test_a_port_of_their_own_serves_them_until_the_end(settings: Settings, backe
             stack.enter_context(served_apart(apart, Metrics(backends)))
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(url, trust_env=False)
+
+
+def test_a_process_that_serves_is_counted_and_one_that_has_ended_is_not(backends: Backends) -> None:
+    def counted() -> int:
+        return count_beating(backends.redis, backends.keys, "api", backends.clock.now())
+
+    with beating(backends):
+        poll(counted)
+    assert counted() == 0

@@ -38,6 +38,7 @@ def test_runs_are_listed_by_automation_status_and_time_in_pages(api: Api, key: s
     assert listed("status=FAILED") == ids[:1]
     assert listed("trigger=MANUAL&status=PENDING") == ids[:0:-1]
     assert listed("trigger=EVENT") == []
+    assert listed("fingerprint=0f3c5ad1b2c4e6f8") == []
     assert listed("subject_type=record&subject_id=r") == []
     first = api("GET", "/v1/runs?limit=2", key=key).json()
     assert listed(f"limit=2&cursor={first['next']}") == ids[:1]
@@ -123,7 +124,9 @@ def test_a_subject_is_written_read_and_deleted(api: Api, key: str) -> None:
         ("contact/c1", {"data": {}, "databaseId": "d"}, "databaseId"),
         ("contact/c1", {"data": [1]}, "data"),
         ("contact/c1", {}, "data"),
-        ("Contact/c1", {"data": {"a": 1}}, "type"),
+        ("Contact/c1", {"data": {"a": 1}}, "subject_type"),
+        ("a%2Fb/c", {"data": {"a": 1}}, "subject_type"),
+        ("contact/", {"data": {"a": 1}}, "subject_id"),
         (f"contact/{'c' * 201}", {"data": {}}, "subject_id"),
     ],
 )
@@ -132,6 +135,21 @@ def test_a_write_that_cannot_be_told_of_names_its_field(
 ) -> None:
     refused = api("PUT", f"/v1/subjects/{path}", key=key, json=body)
     assert (refused.status_code, refused.json()["details"]["field"]) == (422, field)
+
+
+@pytest.mark.parametrize("path", ["contact/c1/", "contact/a/b", "contact//c1"])
+def test_a_slash_that_is_sent_as_one_parts_a_path(api: Api, key: str, path: str) -> None:
+    for method in ("PUT", "GET", "DELETE"):
+        body = {"data": {"a": 1}} if method == "PUT" else None
+        assert api(method, f"/v1/subjects/{path}", key=key, json=body).status_code == 404
+
+
+def test_a_run_by_hand_takes_what_an_event_may_carry(api: Api, key: str) -> None:
+    deep: Any = {}
+    for _ in range(49):
+        deep = {"in": deep}
+    refused = api("POST", "/v1/automations/welcome/run", key=api.key(), json={"payload": deep})
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "payload")
 
 
 def test_a_write_under_an_idempotency_key_is_told_of_once(api: Api) -> None:

@@ -1,7 +1,12 @@
 """What every request passes: ids, methods, keys, bodies, and the envelope of what is refused."""
 
+import re
+
 import pytest
 
+from api.app import ROUTERS
+from api.doors import Doors
+from shared.services.workspaces import Scope
 from tests.calling import Api
 
 
@@ -44,6 +49,9 @@ def test_each_answer_has_an_id_and_gives_back_one_that_was_sent(api: Api) -> Non
     assert len(made) == 2
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -52,6 +60,7 @@ def test_each_answer_has_an_id_and_gives_back_one_that_was_sent(api: Api) -> Non
         (b'{"name": 99999999999999999999}', "application/json", 400),
         (b"[1]", "application/json", 400),
         (b"[" * 100_000, "application/json", 400),
+        (b'\xef\xbb\xbf{"name": "a", "state": "on"}', "application/json", 400),
         (b"\xff", "application/json", 400),
         (b"name=a", "application/x-www-form-urlencoded", 415),
         (b'{"name": "a"}', "", 415),
@@ -71,6 +80,30 @@ def test_a_body_is_taken_only_as_json_that_can_be_kept(api: Api, body: bytes, ki
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_refusal_names_its_field_and_no_command(api: Api) -> None:
+    key = api.key()
+    member = {"email": "ada@example.com", "role": "viewer", "name": "a\r\nb"}
+    refused = api("POST", "/v1/members", key=key, json=member)
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "name")
+    wanted = {"definition": {}, "from": 5}
+    refused = api("POST", "/v1/backtests", key=key, json=wanted)
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "from")
+    definition = {
+        "key": "w",
+        "name": "W",
+        "status": "PAUSED",
+        "trigger": {"type": "EVENT", "config": {"eventType": "contact.created"}},
+        "actions": [{"type": "CREATE_NOTIFICATION", "config": {"title": "x"}}],
+    }
+    assert api("POST", "/v1/automations", key=key, json=definition).status_code == 201
+    refused = api("POST", "/v1/automations/w/run", key=key)
+    assert refused.status_code == 409
+    marked = api("POST", "/v1/flags", key=key, content=b"\xef\xbb\xbf{}", headers=JSON)
+    for each in (refused, marked):
+        assert not re.search("knockon|--|utf-8-sig|the file", each.json()["message"])
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_all_answers_have_keeps_browsers_out(api: Api) -> None:
     for path in ("/healthz", "/docs", "/v1/flags", "/nowhere"):
         headers = api("GET", path, headers={"Origin": "https://evil.example"}).headers
@@ -87,6 +120,58 @@ def test_the_page_shows_every_route_without_a_script(api: Api) -> None:
     assert "<script" not in shown.text
     for path in api("GET", "/openapi.json").json()["paths"]:
         assert f" {path}</code>" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "field"),
+    [
+        ("POST", "/v1/flags", 403, None),
+        ("PATCH", "/v1/flags", 405, None),
+        ("POST", "/v1/nowhere", 404, None),
+        ("POST", "/v1/bulk?dry=1", 403, None),
+        ("POST", "/v1/runs/x/cancel?force=true", 422, "force"),
+        ("GET", "/v1/runs?stauts=FAILED", 422, "stauts"),
+        ("GET", "/v1/runs?status=FAILED&status=SUCCEEDED", 422, "status"),
+        ("GET", "/v1/runs?=1", 422, "query"),
+        ("GET", "/v1/events?from=1767225600", 422, "from"),
+        ("GET", "/v1/runs?to=1767225600", 422, "to"),
+        *(("GET", f"/v1/runs?limit={bad}", 422, "limit") for bad in ("1_0", "1.0", "%205", "%2B5", "-1", "")),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_what_needs_no_body_is_refused_before_it(
+    api: Api, method: str, path: str, status: int, field: str | None
+) -> None:
+    key = api.key(Scope.RUNS_READ) if status == 403 else api.key()
+    headers = {"Content-Type": "text/plain"}
+    refused = api(method, path, key=key, headers=headers, content=b"{" if method != "GET" else None)
+    assert (refused.status_code, refused.json()["details"].get("field")) == (status, field), refused.text
+
+
+def test_each_door_asks_what_the_document_says(api: Api) -> None:
+    for path, operations in api("GET", "/openapi.json").json()["paths"].items():
+        for method, operation in operations.items():
+            filled = re.sub(r"{[a-z_]+}", "x", path)
+            door = Doors(ROUTERS).find({"type": "http", "method": method.upper(), "path": filled})
+            assert door is not None
+            scopes = {scope for each in operation.get("security", ()) for scope in each["key"]}
+            assert set(door.scopes) == scopes, path
+            asked = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+            assert door.parameters == asked, path
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_cursor_is_of_one_list(api: Api) -> None:
+    key = api.key()
+    for name in "ab":
+        api("POST", "/v1/flags", key=key, json={"name": name, "state": "on"})
+    cursor = api("GET", "/v1/flags?limit=1", key=key).json()["next"]
+    assert [each["name"] for each in api("GET", f"/v1/flags?cursor={cursor}", key=key).json()["items"]] == [
+        "b"
+    ]
+    for path in ("runs", "secrets", "members", "logs", "events", "automations", "bulk", "audit", "api-keys"):
+        refused = api("GET", f"/v1/{path}?cursor={cursor}", key=key)
+        assert (refused.status_code, refused.json()["details"]["field"]) == (422, "cursor"), path
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

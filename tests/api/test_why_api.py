@@ -30,7 +30,7 @@ def post(api: Api) -> Post:
 
 @pytest.fixture
 def key(api: Api) -> str:
-    return api.key(Scope.EVENTS_READ, Scope.AUTOMATIONS_READ)
+    return api.key(Scope.EVENTS_READ, Scope.AUTOMATIONS_READ, Scope.RUNS_READ)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_events_are_filtered_by_type_and_time(api: Api, post: Post, key: str) ->
     soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat().replace("+", "%2B")
     assert get(api, key, f"/v1/events?from={soon}")["items"] == []
     assert len(get(api, key, f"/v1/events?to={soon}")["items"]) == 3
-    assert get(api, key, "/v1/events?to=1969-01-01T00:00:00Z")["items"] == []
+    assert get(api, key, "/v1/events?to=1970-01-01T00:00:00Z")["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,29 @@ def test_a_backtest_holds_a_draft_against_recorded_events(api: Api, post: Post, 
     assert post.runs() == []
 
 
+GUESSES = [
+    {"field": "user.password", "op": "starts_with", "value": "hunter"},
+    {"field": "user.password", "op": "matches", "value": "^h"},
+    {"field": "callback", "op": "contains", "value": "s3cr3t"},
+    {"field": "payload.user.password", "op": "eq", "value": "hunter2"},
+    {"field": "orderId", "op": "eq", "value": "{{ user.password | size }}"},
+]
+
+
+@pytest.mark.parametrize("leaf", GUESSES)
+def test_a_masked_value_of_a_recorded_event_cannot_be_guessed(
+    api: Api, post: Post, key: str, leaf: dict[str, Any]
+) -> None:
+    payload = {"orderId": 7, "user": {"password": "hunter2"}, "callback": "https://x.example/?token=s3cr3t"}
+    entry = post.publish(payload=payload)
+    draft = {**DRAFT, "conditions": {"all": [leaf]}}
+    post.add(conditions=draft["conditions"], key="guess")
+    found = api("POST", "/v1/backtests", key=key, json={"definition": draft}).json()
+    assert (found["events"], found["would_run"]) == (1, 0)
+    tried = api("POST", "/v1/automations/guess/dry-run", key=key, json={"entry_id": entry}).json()
+    assert tried["would_run"] is False
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -242,8 +265,10 @@ def test_what_a_key_lacks_is_refused(api: Api, large: AutomationRow) -> None:
     asked = [
         api("GET", "/v1/events", key=automations),
         api("GET", "/v1/events/1-0/explain", key=automations),
+        api("GET", "/v1/events/1-0/explain", key=api.key(Scope.EVENTS_READ, Scope.AUTOMATIONS_READ)),
+        api("GET", "/v1/events/1-0/explain", key=api.key(Scope.EVENTS_READ, Scope.RUNS_READ)),
         api("POST", f"/v1/automations/{large.id}/dry-run", key=events, json={"event": ORDER}),
         api("POST", "/v1/backtests", key=events, json={"definition": DRAFT}),
         api("POST", "/v1/backtests", key=automations, json={"definition": DRAFT}),
     ]
-    assert [answer.status_code for answer in asked] == [403] * 5
+    assert [answer.status_code for answer in asked] == [403] * 7

@@ -5,13 +5,14 @@ test knows when all is at rest. What time it is, the test says too: so no retry 
 nobody sits through a backoff.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from executors.outbound import Outbound
 from pipeline.engine import Engine
 from pipeline.parts import Parts
 from shared.db.people import Member, insert_member, insert_workspace
@@ -175,17 +176,20 @@ def open_road(
 ) -> Iterator[Road]:
     """Open a road on the servers of `urls`, Redis first; the workspaces w1 and w2 have an owner each.
 
-    Its clock stands at the present moment, or at the one given as `begins`.
+    Webhooks may reach the receiver on loopback, or take the way out that `http` makes for its port. The clock
+    stands at the present moment, or at the one given as `begins`.
     """
     clock = HeldClock(settings.pop("begins", None))
+    make_http: Callable[[int], Outbound] | None = settings.pop("http", None)
     opened = open_room(*urls, executors, webhook_allow_private=True, **settings)
-    room = replace(opened, parts=with_settlers(replace(opened.parts, clock=clock)))
-    parts = room.parts
-    _people(parts)
-    engine = Engine(parts)
-    engine.start()
-    link = Link(parts.redis, parts.keys, clock, f"test-{new_id()}")
     with Receiver(ledger, script) as receiver:
+        http = opened.parts.http if make_http is None else make_http(receiver.port)
+        room = replace(opened, parts=with_settlers(replace(opened.parts, clock=clock, http=http)))
+        parts = room.parts
+        _people(parts)
+        engine = Engine(parts)
+        engine.start()
+        link = Link(parts.redis, parts.keys, clock, f"test-{new_id()}")
         yield Road(
             room=room,
             post=open_post(Backends(parts.database, parts.redis, parts.keys, parts.queue, clock)),

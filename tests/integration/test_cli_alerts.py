@@ -31,15 +31,15 @@ def knockon(desk: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.M
         "DATABASE_URL": database_url,
         "KNOCKON_DATA_DIR": str(tmp_path),
         "KNOCKON_WORKSPACE": "w1",
-        "WEBHOOK_ALLOW_PRIVATE": "true",
         "SMTP_HOST": "127.0.0.1",
         "SMTP_PORT": str(desk.settings.smtp_port),
         "SMTP_FROM": "robot@knockon.test",
         "SMTP_TLS": "none",
     }
 
-    def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
-        result = CliRunner().invoke(make_app(["alerts"]), ["alerts", *arguments], env=env, input=stdin)
+    def run(*arguments: str, code: int = 0, stdin: str | None = None, allow_private: str = "true") -> Result:
+        given = {**env, "WEBHOOK_ALLOW_PRIVATE": allow_private}
+        result = CliRunner().invoke(make_app(["alerts"]), ["alerts", *arguments], env=given, input=stdin)
         assert result.exit_code == code, (result.output, result.exception)
         return result
 
@@ -136,3 +136,10 @@ def test_a_channel_is_not_added_under_a_second_key(knockon: Knockon, tmp_path: P
 def test_what_is_no_address_is_told_of_at_its_option(knockon: Knockon, to: str) -> None:
     told = knockon("test", "--to", to, code=2).output
     assert ("--to" in told, "address" in told) == (True, True)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/in", "http://localhost:9/in", "https://169.254.169.254/x"])
+def test_a_channel_that_no_webhook_may_reach_is_refused_when_it_is_added(knockon: Knockon, url: str) -> None:
+    said = knockon("channels", "add", "ops", url, code=1, allow_private="false").stderr
+    assert "no webhook may reach this host" in said
+    assert "ops" not in knockon("channels", "list").stdout

@@ -141,10 +141,15 @@ def test_a_file_that_is_not_there_is_an_error(post: Post, knockon: Knockon) -> N
     assert "No such file" in knockon("automations", "dry-run", "large", "--event", "nowhere", code=1).stderr
 
 
-def test_a_backtest_counts_what_said_no_and_how_often_each_leaf_did(post: Post, knockon: Knockon) -> None:
+def test_a_backtest_counts_what_said_no_and_how_often_each_leaf_did(
+    post: Post, knockon: Knockon, tmp_path: Path
+) -> None:
+    drafts = FILE.replace("HOST", "hooks.example").replace("field: token", "field: mark")
+    (tmp_path / "drafts.yaml").write_text(drafts)
+    good = {**GOOD, "mark": "right"}
     for number in range(6):
-        post.publish(payload={**GOOD, "total": 98 + number}, id=f"e{number}")
-    post.publish(payload={**GOOD, "total": 103}, id="e5")
+        post.publish(payload={**good, "total": 98 + number}, id=f"e{number}")
+    post.publish(payload={**good, "total": 103}, id="e5")
     post.publish(payload={"total": 1})
     post.publish("order.paid")
     post.publish_raw({"type": "order.placed", "workspaceId": "w1", "payload": "{"})

@@ -22,6 +22,7 @@ from shared.beats import SILENT_AFTER, Pulse
 from shared.db.engine import open_database
 from shared.db.locks import WATCHDOG, take_lock
 from shared.db.migrating import migrate
+from shared.ports import free_port
 from shared.presence import STANDING_TTL_S
 from shared.process import StopFlag
 from shared.redis_port import RedisPort, open_redis
@@ -185,7 +186,9 @@ def test_a_redis_that_takes_no_writes_is_named(settings: Settings) -> None:
 
 def test_a_data_folder_that_is_a_file_is_a_row_for_each_check(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no folder")
-    found = findings(Settings(data_dir=tmp_path / "data", redis_url=None, database_url=None))
+    port = free_port("127.0.0.1", 0)
+    given = Settings(data_dir=tmp_path / "data", redis_url=None, database_url=None, api_port=port)
+    found = findings(given)
     failed = {subject for subject, finding in found.items() if finding.level is Level.FAIL}
     assert failed == {"data folder", "redis", "sql", "api"}
     assert "Not a directory" in found["redis"].text

@@ -20,7 +20,7 @@ def opened(database_url: str, redis_url: str) -> Iterator[Backends]:
 
 
 def put(opened: Backends, name: str, state: FlagState, caller: Caller = CALLER) -> FlagState | None:
-    return set_flag(opened.database, opened.clock, caller, (name, state))
+    return set_flag(opened.database, opened.clock, caller, (name, state)).before
 
 
 def test_a_flag_says_what_was_set_and_its_readers_default_before_that(opened: Backends) -> None:

@@ -29,7 +29,7 @@ def add(opened: Backends, email: str, role: Role = Role.OWNER, name: str | None 
 
 
 def change(opened: Backends, email: str, role: Role) -> Role:
-    return change_role(opened.database, opened.clock, CALLER, (email, role))
+    return change_role(opened.database, opened.clock, CALLER, (email, role)).before
 
 
 def remove(opened: Backends, email: str) -> None:

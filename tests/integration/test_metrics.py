@@ -175,9 +175,9 @@ def test_queues_and_processes_are_told(backends: Backends) -> None:
     assert found["knockon_queue_suspended", ()] == 1
     processes = {
         part: found["knockon_processes", (part,)]
-        for part in ("matcher", "worker", "scheduler", "timers", "watchdog")
+        for part in ("api", "matcher", "worker", "scheduler", "timers", "watchdog")
     }
-    assert processes == {"matcher": 0, "worker": 0, "scheduler": 0, "timers": 1, "watchdog": 1}
+    assert processes == {"api": 0, "matcher": 0, "worker": 0, "scheduler": 0, "timers": 1, "watchdog": 1}
 
 
 def test_runs_are_told_and_those_that_wait_for_their_time_do_not_count_as_late(

@@ -5,13 +5,11 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-import httpcore2
 import pytest
 import trustme
 
@@ -26,9 +24,8 @@ from tests.contexts import Trip, guarded_way_out, open_way_out
 from tests.raw_server import Exchange, Mode, RawServer
 from tests.receiver import Receiver, Script, Step
 from tests.waiting import poll
+from tests.wires import OTHER_PUBLIC, PUBLIC, FakeNames, FakeWire
 
-PUBLIC = "93.184.216.34"
-OTHER_PUBLIC = "1.1.1.1"
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -48,45 +45,6 @@ def verdict(act: Callable[[], object]) -> Classification:
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is, it is judged
         act()
     return classify_error(caught.value)
-
-
-@dataclass
-class FakeNames:
-    """Answers lookups from a script, one answer a lookup, the last one repeated."""
-
-    answers: Sequence[Sequence[str] | OSError]
-    asked: list[str] = field(default_factory=list)
-
-    def __call__(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
-        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-
-@dataclass
-class FakeWire(httpcore2.NetworkBackend):
-    """Notes which address is dialled and leads all of them to one port on loopback."""
-
-    port: int
-    dead: frozenset[str] = frozenset()
-    dialled: list[tuple[str, int]] = field(default_factory=list)
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        self.dialled.append((host, port))
-        if host in self.dead:
-            raise httpcore2.ConnectError("refused") from ConnectionRefusedError(111, "refused")
-        return httpcore2.SyncBackend().connect_tcp(
-            "127.0.0.1", self.port, timeout, local_address, socket_options
-        )
 
 
 def hang(exchange: Exchange) -> None:

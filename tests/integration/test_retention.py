@@ -51,7 +51,8 @@ def add(stage: Stage, what: Ageing, at: datetime | None, made: datetime) -> str:
     table, aged_by = KINDS[what]
     row_id = id_at(made)
     own = {} if table is LOGS else {"key" if table is IDEMPOTENCY_KEYS else "id": row_id}
-    given = {"workspace_id": WORKSPACE, aged_by: at}
+    belongs = {} if table is IDEMPOTENCY_KEYS else {"workspace_id": WORKSPACE}
+    given = {**belongs, aged_by: at}
     marked = {"fingerprint": row_id} if table is ALERT_GROUPS else {}
     with stage.database.begin() as conn:
         add_row(conn, table, **own, **given, **marked)

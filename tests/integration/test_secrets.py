@@ -58,8 +58,8 @@ def _sides(detail: Any) -> tuple[bool, bool]:
 
 
 def test_a_secret_is_set_replaced_and_deleted_and_each_is_audited_without_the_value(opened: Backends) -> None:
-    assert set_secret(store(opened), CALLER, "k1", VALUE)
-    assert not set_secret(store(opened), CALLER, "k1", VALUE + "-2")
+    assert set_secret(store(opened), CALLER, "k1", VALUE).is_new
+    assert not set_secret(store(opened), CALLER, "k1", VALUE + "-2").is_new
     with opened.database.read() as conn:
         assert [(row.name, row.created_at) for row in list_secrets(conn, "w1")] == [("k1", NOW)]
     drop_secret(opened.database, opened.clock, CALLER, "k1")

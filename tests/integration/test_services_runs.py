@@ -68,8 +68,9 @@ def test_a_run_started_by_hand_waits_with_its_handle(backends: Backends, run_id:
 
 def test_only_an_active_automation_is_run_by_hand(backends: Backends, run_id: str) -> None:
     pause(backends, CALLER, "welcome")
-    with pytest.raises(Conflict, match="knockon automations activate welcome"):
+    with pytest.raises(Conflict, match="only one that is ACTIVE") as refused:
         start_by_hand(backends, CALLER, "welcome", {})
+    assert refused.value.fix == "activate it first: knockon automations activate welcome"
     with pytest.raises(NotFound):
         start_by_hand(backends, CALLER, "goodbye", {})
 
@@ -175,7 +176,7 @@ def test_the_end_of_a_cancelled_run_waits_in_the_outbox_while_redis_is_away(
 
 def test_a_running_run_stops_only_when_forced(backends: Backends, run_id: str) -> None:
     set_run(backends, run_id, "RUNNING")
-    with pytest.raises(Conflict, match="--force"):
+    with pytest.raises(Conflict, match="with force"):
         cancel(backends, CALLER, run_id, Insistence.GENTLE)
     for _ in range(2):
         assert cancel(backends, CALLER, run_id, Insistence.FORCE) is Cancelled.STOPPING

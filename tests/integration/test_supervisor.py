@@ -20,7 +20,12 @@ class Ending(Spec):
 
 
 @pytest.mark.parametrize(
-    ("room", "waits"), [("timers", [1, 2, 4, 5, 5, 5, 5]), ("worker", [1, 2, 4, 8, 16, 30, 30])]
+    ("room", "waits"),
+    [
+        ("timers", [1, 2, 4, 5, 5, 5, 5]),
+        ("api", [1, 2, 4, 5, 5, 5, 5]),
+        ("worker", [1, 2, 4, 8, 16, 30, 30]),
+    ],
 )
 def test_each_end_in_a_row_is_waited_for_longer_up_to_a_limit(room: str, waits: list[int]) -> None:
     said: list[str] = []

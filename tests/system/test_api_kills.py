@@ -18,7 +18,7 @@ from tests.system.deployment import CALLER, KEYS, WORKSPACE, Deployment
 from tests.waiting import poll
 
 HOST = "127.0.0.1"
-WANTED = {"name": "the shop", "scopes": ["runs:read"]}
+WANTED = {"email": "ada@example.com", "role": "viewer"}
 EVENTS = [{"type": "order.placed", "payload": {"n": 1}}, {"type": "order.placed", "payload": {"n": 2}}]
 
 
@@ -84,8 +84,8 @@ def killed_at(site: Deployment, caller: Caller, point: FaultPoint, path: str, bo
 def test_a_write_is_done_once_though_the_api_dies(
     site: Deployment, caller: Caller, point: FaultPoint
 ) -> None:
-    killed_at(site, caller, point, "/v1/api-keys", WANTED)
-    answer = caller.post_until_done("/v1/api-keys", WANTED)
+    killed_at(site, caller, point, "/v1/members", WANTED)
+    answer = caller.post_until_done("/v1/members", WANTED)
     expected = {
         FaultPoint.REQUEST_AFTER_CLAIM: (201, None, None),
         FaultPoint.REQUEST_BEFORE_ANSWER: (409, "answer_lost", None),
@@ -93,7 +93,7 @@ def test_a_write_is_done_once_though_the_api_dies(
     }
     told = (answer.status_code, answer.json().get("error"), answer.headers.get("Idempotency-Replayed"))
     assert told == expected[point]
-    made = site.all("SELECT id FROM api_keys WHERE name = :name", name=WANTED["name"])
+    made = site.all("SELECT id FROM members WHERE email = :email", email=WANTED["email"])
     assert len(made) == 1
 
 

@@ -23,7 +23,8 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield from commands(inner, f"{name} {each}")
 
 
-COMMANDS = dict(commands(typer.main.get_command(make_app()), "knockon"))
+APP = make_app()
+COMMANDS = dict(commands(typer.main.get_command(APP), "knockon"))
 
 
 def documented(name: str) -> dict[str, str]:
@@ -59,14 +60,14 @@ def test_every_argument_and_option_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_usage_brackets_what_may_be_left_out_once(name: str) -> None:
-    usage = CliRunner().invoke(make_app(), [*name.split()[1:], "--help"]).output.split("\n\n")[0]
+    usage = CliRunner().invoke(APP, [*name.split()[1:], "--help"]).output.split("\n\n")[0]
     assert "[[" not in usage
     assert "......" not in usage.replace("]...", "...")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_usage_names_arguments_as_the_page_does(name: str) -> None:
-    usage = CliRunner().invoke(make_app(), [*name.split()[1:], "--help"]).output.split("\n\n")[0]
+    usage = CliRunner().invoke(APP, [*name.split()[1:], "--help"]).output.split("\n\n")[0]
     shown = usage.partition("[OPTIONS]")[2]
     assert shown == shown.upper()
 

@@ -1,6 +1,7 @@
 """What the runbook and the pages beside it tell to type exists: commands, metrics, settings."""
 
 import re
+from typing import Any
 
 import pytest
 import typer.main
@@ -12,6 +13,7 @@ from tests.pages import page
 
 PAGES = ("runbook.md", "metrics.md", "operations.md")
 SETTINGS = {name.upper() for name in Settings.model_json_schema(by_alias=True)["properties"]}
+COMMAND: Any = typer.main.get_command(make_app())
 SYMPTOMS = {
     "Nothing runs",
     "Runs pile up",
@@ -35,7 +37,7 @@ def test_each_command_that_is_named_is_one(name: str) -> None:
     told = re.findall(r"`knockon ([a-z][a-z ]*)", page(name).text)
     assert told
     for words in told:
-        found = typer.main.get_command(make_app())
+        found = COMMAND
         for word in words.split():
             below = getattr(found, "commands", None)
             if not below:
