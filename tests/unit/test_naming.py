@@ -5,9 +5,10 @@ from itertools import permutations
 import orjson
 import pytest
 
+from shared.model.field_writes import KEPT
 from shared.model.naming import note_named, was_named
 from shared.model.subject_json import row_from_json, row_to_json
-from shared.model.subjects import KEPT, SubjectRow, SubjectWrite, merge
+from shared.model.subjects import SubjectRow, SubjectWrite, merge
 
 TOLD = {1: ("a", "b"), 2: ("a",), 3: ()}
 
