@@ -1,6 +1,6 @@
 """One action: rendered, carried out, judged. Never raises for what the action did."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -16,14 +16,14 @@ from pipeline.drive import ActionFailed, Performed, Step
 from pipeline.hidden import hider_of, masked_effects, masked_error
 from pipeline.parts import Parts
 from shared.db.engine import is_outage
-from shared.db.subjects import find_subject
+from shared.db.subjects import SubjectKey, find_subject
 from shared.errors import RetryableError
 from shared.faults import FaultPoint, passed
 from shared.hiding import Hider
 from shared.logs import get_logger
 from shared.model.runs import ActionDone, LogLine
 from shared.model.sizes import OUTPUT_SHOWN_BYTES, cut_for_show
-from shared.model.subjects import data, subject_of
+from shared.model.subjects import SubjectRow, data, subject_of
 from shared.rules.secret_names import ROOT
 from shared.services.secrets import open_secrets
 
@@ -42,9 +42,16 @@ class Performer:
 
     parts: Parts
 
-    def perform(self, step: Step, scope: Mapping[str, Any], deadline: Deadline) -> Performed:
+    def perform(
+        self,
+        step: Step,
+        scope: Mapping[str, Any],
+        deadline: Deadline,
+        subjects: Mapping[SubjectKey, SubjectRow] | None = None,
+    ) -> Performed:
         """Render an action's configuration and hand it to its executor.
 
+        `subjects` are those of a set that were read a moment ago; None where the action is to read its own.
         What it asked for of the secret store, and what its config hides, is masked in all that comes of it,
         here, before anything is recorded or logged (docs/security.md, "Secret store").
         """
@@ -54,7 +61,9 @@ class Performer:
         try:
             secrets = self._secrets(step)
             hider = hider_of(secrets, None)
-            rendered = step.action.template.render({**scope, **self._subject(step), **_named(secrets)})
+            rendered = step.action.template.render(
+                {**scope, **self._subject(step, subjects), **_named(secrets)}
+            )
             hider = hider_of(secrets, rendered.config)
             if rendered.missing:
                 names = {"names": hider.tree(list(rendered.missing))}
@@ -69,16 +78,7 @@ class Performer:
             log.debug("action_failed", run_id=step.run.claim.run_id, code=found.code, exc_info=shown)
             return Performed(ActionFailed(replace(found, message=hider.text(found.message))), lines)
         done = self._done(step, result, started_at, hider)
-        lines += tuple(
-            step.line(
-                hider.text(each.what),
-                done.ended_at,
-                cut_for_show(hider.tree(each.data), WARNED_BYTES),
-                "warning",
-            )
-            for each in result.warnings
-        )
-        return Performed(done, lines)
+        return Performed(done, lines + tuple(_warnings(step, result, done.ended_at, hider)))
 
     def _done(self, step: Step, result: ActionResult, started_at: datetime, hider: Hider) -> ActionDone:
         shown = cut_for_show(hider.tree(result.output), OUTPUT_SHOWN_BYTES)
@@ -110,14 +110,16 @@ class Performer:
             now=self.parts.clock.now(),
         )
 
-    def _subject(self, step: Step) -> Mapping[str, Any]:
-        """Read the subject that the event is about, where a template asks for it."""
+    def _subject(self, step: Step, subjects: Mapping[SubjectKey, SubjectRow] | None) -> Mapping[str, Any]:
+        """Give the subject that the event is about, where a template asks for it."""
         ref = subject_of(step.event) if step.plan.reads_subject else None
         if ref is None:
             return {}
-        row = self._read(
-            "the subject", lambda conn: find_subject(conn, step.run.workspace_id, ref.type, ref.id)
-        )
+        key = (step.run.workspace_id, ref.type, ref.id)
+        if subjects is None:
+            row = self._read("the subject", lambda conn: find_subject(conn, *key))
+        else:
+            row = subjects.get(key)
         return {} if row is None else {"subject": {**data(row), "type": ref.type, "id": ref.id}}
 
     def _secrets(self, step: Step) -> Mapping[str, str]:
@@ -137,6 +139,12 @@ class Performer:
             if is_outage(error):
                 raise RetryableError(SQL_AWAY, f"{what} could not be read: SQL is away") from error
             raise
+
+
+def _warnings(step: Step, result: ActionResult, at: datetime, hider: Hider) -> Iterator[LogLine]:
+    for each in result.warnings:
+        shown = cut_for_show(hider.tree(each.data), WARNED_BYTES)
+        yield step.line(hider.text(each.what), at, shown, "warning")
 
 
 def _named(secrets: Mapping[str, str]) -> Mapping[str, Any]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
+
 from executors.deadline import Deadline
 from pipeline.crew import Crew, broken, tell
 from pipeline.drive import Life, Performed, Step, life
@@ -15,22 +17,27 @@ from pipeline.held import HeldRun, Phase
 from pipeline.settling import Stopped
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
 from shared.db.faults import DATA_FAULTS
+from shared.db.subjects import SubjectKey, find_subjects
 from shared.errors import KnockonError
 from shared.logs import get_logger
+from shared.model.events import event_from_json
 from shared.model.runs import ClaimedRun
+from shared.model.subjects import SubjectRow, subject_of
 
 log = get_logger("pipeline")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RoundStage:
     """What a life needs from around it, for a run in a set: nothing of it waits on the world.
 
-    `stopped` are those that are to end at their gate; None where they could not be asked about as one set.
+    `stopped` are those that are to end at their gate, `subjects` what templates ask for as it is in this
+    round; None where they could not be asked about as one set.
     """
 
     crew: Crew
     stopped: Mapping[str, Stopped] | None
+    subjects: Mapping[SubjectKey, SubjectRow] | None = None
 
     def now(self) -> datetime:
         """Give the present instant."""
@@ -56,7 +63,7 @@ class RoundStage:
     def perform(self, step: Step, scope: Mapping[str, Any]) -> Performed:
         """Carry the action out; it is only computing, within the limits of templates and conditions."""
         deadline = Deadline.after(self.crew.parts.clock, step.action.timeout + timedelta(seconds=1))
-        return self.crew.performer.perform(step, scope, deadline)
+        return self.crew.performer.perform(step, scope, deadline, self.subjects)
 
 
 def is_local(held: HeldRun) -> bool:
@@ -76,6 +83,7 @@ def drive_rounds(crew: Crew, runs: Sequence[HeldRun]) -> None:
         if crew.held.resume(held, Phase.WAITING)
     ]
     while lives:
+        stage.subjects = _subjects(crew, [held for held, _, _ in lives])
         waiting: list[tuple[HeldRun, Life, Ticket]] = []
         for held, story, verdict in lives:
             record = _advance(crew, held, story, verdict)
@@ -95,6 +103,27 @@ def _look(crew: Crew, runs: Sequence[HeldRun]) -> Mapping[str, Stopped] | None:
     except (*DATA_FAULTS, KnockonError) as error:
         log.warning("gate_looked_at_one_by_one", runs=len(runs), error=type(error).__name__)
         return None
+
+
+def _subjects(crew: Crew, runs: Sequence[HeldRun]) -> Mapping[SubjectKey, SubjectRow] | None:
+    """Read what the templates of a round may ask for; where that fails each action reads for itself."""
+    keys = {_subject_key(held.run) for held in runs if held.plan.reads_subject} - {None}
+    if not keys:
+        return {}
+    try:
+        with crew.parts.database.read() as conn:
+            return find_subjects(conn, filter(None, keys))
+    except DBAPIError as error:
+        log.warning("subjects_read_one_by_one", runs=len(runs), error=type(error).__name__)
+        return None
+
+
+def _subject_key(run: ClaimedRun) -> SubjectKey | None:
+    try:
+        ref = subject_of(event_from_json(run.event))
+    except (KnockonError, LookupError, TypeError, ValueError):  # its life will say what is wrong with it
+        return None
+    return None if ref is None else (run.workspace_id, ref.type, ref.id)
 
 
 def _advance(crew: Crew, held: HeldRun, story: Life, verdict: Verdict | None) -> Record | None:
