@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from tests.calling import Api, serving
 from tests.pending_rows import add_pending
+from tests.waiting import poll
 
 MANUAL = {
     "key": "mine",
@@ -59,6 +60,7 @@ def theirs(api: Api) -> dict[str, str]:
     automation = api("POST", "/v1/automations", key=key, json=MANUAL).json()["id"]
     run = api("POST", "/v1/automations/mine/run", key=key).json()["run_id"]
     assert api("PUT", "/v1/subjects/order/o1", key=key, json={"data": {"total": 5}}).status_code == 201
+    poll(lambda: is_noted(api.backends, key), 10)
     with api.backends.database.begin() as conn:
         waiting = add_pending(conn, "waiting-1", automation)
     return {"AUTOMATION": automation, "RUN": run, "WAITING": waiting, "SUBJECT": "o1"}
@@ -79,6 +81,13 @@ def asked(api: Api, backends: Backends, key: str, what: tuple[str, str, Any]) ->
     return answer.status_code, answer.text, statements
 
 
+def is_noted(backends: Backends, key: str) -> bool:
+    """Tell whether the use of a key is noted, which is done once, beside the request."""
+    with backends.database.read() as conn:
+        found = text("SELECT count(*) FROM api_keys WHERE last4 = :last4 AND last_used_at IS NOT NULL")
+        return bool(conn.scalar(found, {"last4": key[-4:]}))
+
+
 def put_in(path: str, ids: dict[str, str]) -> str:
     for name, found in ids.items():
         path = path.replace(name, found)
@@ -90,7 +99,8 @@ def test_an_id_of_another_workspace_is_answered_as_one_that_does_not_exist(
     api: Api, theirs: dict[str, str], what: tuple[str, str, Any]
 ) -> None:
     key = api.key(workspace="w2")
-    api("GET", "/v1/runs", key=key)  # notes the use of the key, which no later request does
+    api("GET", "/v1/runs", key=key)
+    poll(lambda: is_noted(api.backends, key), 10)
     nobody = {name: f"{found[:-1]}x" for name, found in theirs.items()}
     method, path, body = what
     status, text, statements = asked(api, api.backends, key, (method, put_in(path, theirs), body))

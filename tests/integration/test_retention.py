@@ -13,6 +13,7 @@ from shared.db.retention import Expiry, oldest_expired
 from shared.db.tables import AUDIT, LOGS, NOTIFICATIONS
 from shared.db.tables_api import IDEMPOTENCY_KEYS
 from shared.db.tables_bulk import BULK_OPERATIONS
+from shared.db.tables_pending import PENDING_EXECUTIONS
 from shared.db.tables_people import ALERT_GROUPS, ALERT_SENDS, ALERTS
 from shared.db.tables_talk import MESSAGES
 from shared.model.runs import QueueKind
@@ -43,7 +44,11 @@ KINDS = {
     Ageing.ALERT_GROUPS: (ALERT_GROUPS, "last_at"),
     Ageing.BULK_OPERATIONS: (BULK_OPERATIONS, "moved_at"),
     Ageing.IDEMPOTENCY_KEYS: (IDEMPOTENCY_KEYS, "created_at"),
+    Ageing.PENDING_EXECUTIONS: (PENDING_EXECUTIONS, "ended_at"),
 }
+
+# Columns of which no two rows may say the same.
+UNIQUE = {Ageing.ALERT_GROUPS: ("fingerprint",), Ageing.PENDING_EXECUTIONS: ("episode_key",)}
 
 
 def add(stage: Stage, what: Ageing, at: datetime | None, made: datetime) -> str:
@@ -53,7 +58,7 @@ def add(stage: Stage, what: Ageing, at: datetime | None, made: datetime) -> str:
     own = {} if table is LOGS else {"key" if table is IDEMPOTENCY_KEYS else "id": row_id}
     belongs = {} if table is IDEMPOTENCY_KEYS else {"workspace_id": WORKSPACE}
     given = {**belongs, aged_by: at}
-    marked = {"fingerprint": row_id} if table is ALERT_GROUPS else {}
+    marked = dict.fromkeys(UNIQUE.get(what, ()), row_id)
     with stage.database.begin() as conn:
         add_row(conn, table, **own, **given, **marked)
     return row_id

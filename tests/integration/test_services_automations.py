@@ -126,10 +126,11 @@ def test_an_automation_is_found_by_its_id_too_but_only_in_its_workspace(backends
 
 def test_an_unknown_workspace_is_refused_with_the_cure(backends: Backends) -> None:
     stranger = replace(CALLER, workspace_id="w9")
-    with pytest.raises(NotFound, match="knockon init w9"):
+    with pytest.raises(NotFound, match="'w9'") as applied:
         apply_changes(backends, stranger, [definition()], Leftovers.KEEP)
-    with pytest.raises(NotFound, match="knockon init w9"):
+    with pytest.raises(NotFound, match="'w9'") as previewed:
         preview_changes(backends.database, stranger, [definition()], Leftovers.KEEP)
+    assert all("knockon init w9" in refused.value.fix for refused in (applied, previewed))
 
 
 def test_nothing_is_activated_while_redis_is_away(backends: Backends) -> None:
