@@ -20,7 +20,7 @@ demo: $(RUN) ## publish example events, wait for their runs and show them
 	@$(BIN)/knockon demo
 
 test: $(DEV) ## run all tests, on real servers
-	@$(BIN)/python -m pytest -n auto tests
+	@$(BIN)/python -m pytest -n auto --dist worksteal tests
 
 check: lint types imports style ## check style, types and layers
 

@@ -22,8 +22,15 @@ from tests.servers import Postgres, locked, start_postgres
 
 FOLDER_VARIABLE = "KNOCKON_TEST_SERVERS"
 REDIS_DATABASES = 4096
+WORKERS_MIN = 8
 TEMPLATE = "template_knockon"
 BACKENDS = ("sqlite", "postgres")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Have two processes a core where there are few cores: half of the time a test waits for others."""
+    cores = os.cpu_count() or 1
+    return max(cores, min(2 * cores, WORKERS_MIN))
 
 
 def pytest_configure(config: pytest.Config) -> None:
