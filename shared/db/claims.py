@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.sheet import put_ids
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_json, write_instant
 from shared.model.moves import RunStatus, check_move
@@ -176,11 +177,9 @@ def renew_leases(conn: Connection, claims: Sequence[Claim], until: datetime) -> 
 
     The others were taken over.
     """
-    if not claims:
-        return frozenset()
-    rows = RENEW_LEASES.run_set(
+    return put_ids(
         conn,
+        RENEW_LEASES,
         ({"id": claim.run_id, "lease": claim.lease} for claim in claims),
         until=write_instant(until),
     )
-    return frozenset(row.id for row in rows)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row
 
-from shared.db.sheet import put
+from shared.db.sheet import put, put_ids
 from shared.db.sql import sql
 from shared.db.subjects import SubjectKey
 from shared.db.types import must_instant, read_instant, read_json, write_instant
@@ -19,6 +19,7 @@ from shared.model.pending import SPENT, Anchor, Episode, PendingRow, PendingSkip
 
 OpenKey = tuple[str, str, str]
 EpisodeKey = tuple[str, str, str, str]
+_ABOUT: Final = ("automation_id", "subject_type", "subject_id")
 
 COLUMNS: Final = """
     r.id, r.workspace_id, r.automation_id, r.subject_type, r.subject_id, r.anchor, r.message_id, r.anchor_ms,
@@ -60,7 +61,7 @@ class Stand:
 
 LOCK_OPEN: Final = sql(
     f"""
-    SELECT {COLUMNS} FROM pending_executions r
+    SELECT {_STANDS} FROM pending_executions r
     JOIN {{rows}} ON r.automation_id = x.automation_id AND r.subject_type = x.subject_type
         AND r.subject_id = x.subject_id
     WHERE r.ended_at IS NULL ORDER BY r.id {{lock}}
@@ -71,11 +72,9 @@ LOCK_OPEN: Final = sql(
 )
 
 
-def lock_open(conn: Connection, keys: Iterable[OpenKey]) -> list[PendingRow]:
-    """Lock the rows of automations and subjects whose episode goes on; give them by id."""
-    names = ("automation_id", "subject_type", "subject_id")
-    wanted = (dict(zip(names, key, strict=True)) for key in sorted(set(keys)))
-    return [pending_row(row) for row in put(conn, LOCK_OPEN, wanted)]
+def lock_open(conn: Connection, keys: Iterable[OpenKey]) -> list[Stand]:
+    """Lock the rows of automations and subjects whose episode goes on; give how they stand, by id."""
+    return list(map(_stand, put(conn, LOCK_OPEN, _named(_ABOUT, keys))))
 
 
 LOCK_ABOUT: Final = sql(
@@ -94,8 +93,7 @@ LOCK_ABOUT: Final = sql(
 def lock_about(conn: Connection, subjects: Iterable[SubjectKey]) -> list[Stand]:
     """Lock all rows about these subjects whose episode goes on; give how they stand, by id."""
     names = ("workspace_id", "subject_type", "subject_id")
-    wanted = (dict(zip(names, key, strict=True)) for key in sorted(set(subjects)))
-    return [_stand(row) for row in put(conn, LOCK_ABOUT, wanted)]
+    return list(map(_stand, put(conn, LOCK_ABOUT, _named(names, subjects))))
 
 
 LOCK_EPISODES: Final = sql(
@@ -114,9 +112,7 @@ LOCK_EPISODES: Final = sql(
 
 def lock_episodes(conn: Connection, keys: Iterable[EpisodeKey]) -> dict[EpisodeKey, Stand]:
     """Lock the rows that these episodes have already, going on or over; an episode has one at most."""
-    names = ("automation_id", "subject_type", "subject_id", "episode_key")
-    wanted = (dict(zip(names, key, strict=True)) for key in sorted(set(keys)))
-    found = map(_stand, put(conn, LOCK_EPISODES, wanted))
+    found = map(_stand, put(conn, LOCK_EPISODES, _named((*_ABOUT, "episode_key"), keys)))
     return {
         (each.automation_id, each.subject_type, each.subject_id, each.episode.key): each for each in found
     }
@@ -137,9 +133,8 @@ LOCK_LAPSED: Final = sql(
 
 def lock_lapsed(conn: Connection, keys: Iterable[OpenKey]) -> dict[OpenKey, Stand]:
     """Lock the rows that waited for an agent; give the newest of each automation and subject."""
-    names = ("automation_id", "subject_type", "subject_id")
-    wanted = (dict(zip(names, key, strict=True)) for key in sorted(set(keys)))
-    found = sorted(map(_stand, put(conn, LOCK_LAPSED, wanted)), key=lambda each: each.episode.anchor_stamp)
+    locked = map(_stand, put(conn, LOCK_LAPSED, _named(_ABOUT, keys)))
+    found = sorted(locked, key=lambda each: each.episode.anchor_stamp)
     return {(each.automation_id, each.subject_type, each.subject_id): each for each in found}
 
 
@@ -183,7 +178,7 @@ INSERT_PENDING: Final = sql(
 
 def insert_pending(conn: Connection, rows: Iterable[PendingRow]) -> frozenset[str]:
     """Insert rows as PENDING; give the ids of the new ones. An episode that has a row gets no second one."""
-    return frozenset(row.id for row in put(conn, INSERT_PENDING, map(_inserted, rows)))
+    return put_ids(conn, INSERT_PENDING, map(_inserted, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +209,7 @@ CLOSE: Final = sql(
 def close_pending(conn: Connection, endings: Iterable[Ending], *, now: datetime) -> frozenset[str]:
     """End episodes: rows that wait become skipped, others only learn that it is over. Give the ids."""
     wanted = ({"id": each.id, "version": each.version, "reason": each.reason} for each in endings)
-    return _ids(put(conn, CLOSE, wanted, now=write_instant(now)))
+    return put_ids(conn, CLOSE, wanted, now=write_instant(now))
 
 
 def pending_row(row: Row[Any]) -> PendingRow:
@@ -249,6 +244,11 @@ def episode_columns(episode: Episode) -> dict[str, Any]:
         "episode_key": episode.key,
         "started_at": write_instant(episode.started_at),
     }
+
+
+def _named(names: Sequence[str], keys: Iterable[tuple[str, ...]]) -> Iterable[dict[str, str]]:
+    """Give keys as rows with these names, each once and in order."""
+    return (dict(zip(names, key, strict=True)) for key in sorted(set(keys)))
 
 
 def _stand(row: Row[Any]) -> Stand:
@@ -293,7 +293,3 @@ def _episode(row: Row[Any]) -> Episode:
 
 def _reason(row: Row[Any]) -> PendingSkip | None:
     return None if row.skip_reason is None else PendingSkip(row.skip_reason)
-
-
-def _ids(rows: Sequence[Row[Any]]) -> frozenset[str]:
-    return frozenset(row.id for row in rows)

@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from shared.db.pending import COLUMNS, pending_row
+from shared.db.sheet import put_ids
 from shared.db.sql import Sql, sql
 from shared.db.types import write_instant
 from shared.model.pending import PendingRow, PendingSkip, PendingStatus, check_pending_move
@@ -144,10 +145,8 @@ def execute_claimed(
 ) -> frozenset[str]:
     """Move locked rows from processing to executed, each with its run; give the ids of those that moved."""
     check_pending_move(PendingStatus.PROCESSING, PendingStatus.EXECUTED)
-    rows = [{"id": row.id, "version": row.version, "run_id": run_id} for row, run_id in fired]
-    if not rows:
-        return frozenset()
-    return frozenset(row.id for row in EXECUTE.run_set(conn, rows, now=write_instant(now)))
+    rows = ({"id": row.id, "version": row.version, "run_id": run_id} for row, run_id in fired)
+    return put_ids(conn, EXECUTE, rows, now=write_instant(now))
 
 
 # An episode that was skipped with one of the reasons in SPENT goes on; it must not be armed once more.
@@ -175,10 +174,8 @@ def skip_claimed(
 ) -> frozenset[str]:
     """Move locked rows from processing to skipped, each with its reason; give the ids of those that moved."""
     check_pending_move(PendingStatus.PROCESSING, PendingStatus.SKIPPED)
-    rows = [{"id": row.id, "version": row.version, "skip_reason": reason} for row, reason in skipped]
-    if not rows:
-        return frozenset()
-    return frozenset(row.id for row in SKIP.run_set(conn, rows, now=write_instant(now)))
+    rows = ({"id": row.id, "version": row.version, "skip_reason": reason} for row, reason in skipped)
+    return put_ids(conn, SKIP, rows, now=write_instant(now))
 
 
 _STUCK: Final = "r.status = 'processing' AND r.run_id IS NULL AND r.claimed_at < :before"
@@ -210,8 +207,7 @@ def return_stuck(
 ) -> frozenset[str]:
     """Move rows whose sweep died back from processing to pending; give the ids of those that moved."""
     check_pending_move(PendingStatus.PROCESSING, PendingStatus.PENDING)
-    rows = RETURN_STUCK.run_set(conn, _claims(stuck), before=write_instant(before), now=write_instant(now))
-    return frozenset(row.id for row in rows)
+    return put_ids(conn, RETURN_STUCK, _claims(stuck), before=write_instant(before), now=write_instant(now))
 
 
 FIND_EXECUTIONS: Final = sql(
@@ -255,10 +251,8 @@ def correct_executed(conn: Connection, corrections: Iterable[Correction], *, now
     A row that has another run, or was deleted, stays as it is. A second call finds nothing.
     """
     check_pending_move(PendingStatus.EXECUTED, PendingStatus.SKIPPED)
-    rows = [{"id": each.id, "run_id": each.run_id, "skip_reason": each.reason} for each in corrections]
-    if not rows:
-        return frozenset()
-    return frozenset(row.id for row in CORRECT.run_set(conn, rows, now=write_instant(now)))
+    rows = ({"id": each.id, "run_id": each.run_id, "skip_reason": each.reason} for each in corrections)
+    return put_ids(conn, CORRECT, rows, now=write_instant(now))
 
 
 def _claims(claims: Iterable[DueClaim]) -> Iterable[dict[str, object]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from shared.db.pending import episode_columns
-from shared.db.sheet import put
+from shared.db.sheet import put_ids
 from shared.db.sql import sql
 from shared.db.types import write_instant
 from shared.model.pending import Episode, PendingStatus, check_pending_move
@@ -53,8 +53,7 @@ MOVE: Final = sql(_FOLLOW.replace("{stands}", "r.ended_at IS NULL AND (r.status 
 
 def move_pending(conn: Connection, turns: Iterable[Turn], *, now: datetime) -> frozenset[str]:
     """Hang rows that are pending on a newer message of the same episode; give the ids that moved."""
-    rows = put(conn, MOVE, map(_named, turns), now=write_instant(now))
-    return frozenset(row.id for row in rows)
+    return put_ids(conn, MOVE, map(_named, turns), now=write_instant(now))
 
 
 REVIVE: Final = sql(
@@ -65,8 +64,7 @@ REVIVE: Final = sql(
 def revive_pending(conn: Connection, turns: Iterable[Turn], *, now: datetime) -> frozenset[str]:
     """Let rows wait again whose episode had ended without a run, and goes on after all; give the ids."""
     check_pending_move(PendingStatus.SKIPPED, PendingStatus.PENDING)
-    rows = put(conn, REVIVE, map(_named, turns), now=write_instant(now))
-    return frozenset(row.id for row in rows)
+    return put_ids(conn, REVIVE, map(_named, turns), now=write_instant(now))
 
 
 REOPEN: Final = sql(
@@ -84,8 +82,7 @@ REOPEN: Final = sql(
 def reopen_pending(conn: Connection, rows: Iterable[tuple[str, int]], *, now: datetime) -> frozenset[str]:
     """Let rows by id and version, which are spent, stand for their episode again; give the ids."""
     wanted = ({"id": id_, "version": version} for id_, version in rows)
-    found = put(conn, REOPEN, wanted, now=write_instant(now))
-    return frozenset(row.id for row in found)
+    return put_ids(conn, REOPEN, wanted, now=write_instant(now))
 
 
 REKEY: Final = sql(
@@ -110,8 +107,7 @@ def rekey_pending(
 ) -> frozenset[str]:
     """Tell spent rows, by id and version, that their episode began earlier than was known; give the ids."""
     wanted = ({"id": id_, "version": version, **episode_columns(episode)} for id_, version, episode in rows)
-    found = put(conn, REKEY, wanted, now=write_instant(now))
-    return frozenset(row.id for row in found)
+    return put_ids(conn, REKEY, wanted, now=write_instant(now))
 
 
 def _named(turn: Turn) -> dict[str, Any]:

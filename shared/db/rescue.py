@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row
 
+from shared.db.sheet import put_ids
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_instant, write_instant
 from shared.model.moves import RunStatus, check_move
@@ -117,14 +118,12 @@ RESCUE_RUNS: Final = sql(
 def rescue_runs(conn: Connection, claims: Sequence[Claim], *, now: datetime) -> frozenset[str]:
     """Move crashed runs from RUNNING back to PENDING, one retry and one crash more; give those that moved."""
     check_move(RunStatus.RUNNING, RunStatus.PENDING)
-    if not claims:
-        return frozenset()
-    rows = RESCUE_RUNS.run_set(
+    return put_ids(
         conn,
+        RESCUE_RUNS,
         ({"id": claim.run_id, "lease": claim.lease} for claim in claims),
         now=write_instant(now),
     )
-    return frozenset(row.id for row in rows)
 
 
 BURY_RUNS: Final = sql(
@@ -145,10 +144,9 @@ BURY_RUNS: Final = sql(
 def bury_runs(conn: Connection, dead: Sequence[tuple[Claim, RunError]], *, now: datetime) -> frozenset[str]:
     """Move crashed runs that have no attempt left from RUNNING to DEAD_LETTER; give those that moved."""
     check_move(RunStatus.RUNNING, RunStatus.DEAD_LETTER)
-    if not dead:
-        return frozenset()
-    rows = BURY_RUNS.run_set(
+    return put_ids(
         conn,
+        BURY_RUNS,
         (
             {
                 "id": claim.run_id,
@@ -159,7 +157,6 @@ def bury_runs(conn: Connection, dead: Sequence[tuple[Claim, RunError]], *, now: 
         ),
         now=write_instant(now),
     )
-    return frozenset(row.id for row in rows)
 
 
 WAITING: Final = sql(

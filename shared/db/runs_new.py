@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from shared.db.sheet import put_ids
 from shared.db.sql import sql
 from shared.model.runs import BULK_ABOVE, ExistingRun, NewRun, QueueKind, RunSource
 
@@ -50,9 +51,7 @@ INSERT_RUNS: Final = sql(
 
 def insert_runs(conn: Connection, runs: Sequence[NewRun]) -> frozenset[str]:
     """Insert runs as PENDING; give the ids of those that were new. The others have a row already."""
-    if not runs:
-        return frozenset()
-    return frozenset(row.id for row in INSERT_RUNS.run_set(conn, map(_shallow, runs)))
+    return put_ids(conn, INSERT_RUNS, map(_shallow, runs))
 
 
 def _shallow(run: NewRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from shared.db.sheet import Sheet, put
+from shared.db.sheet import Sheet, put, put_ids
 from shared.db.sql import sql
 from shared.db.types import write_instant
 from shared.model.moves import RunStatus, check_move
@@ -45,8 +45,7 @@ def finish_runs(where: Connection | Sheet, endings: Sequence[Ending], *, now: da
 
     A dead letter passes FAILED on its way, within the statement. On a sheet the answer is empty.
     """
-    rows = put(where, FINISH_RUNS, [_ended(*ending, now) for ending in endings])
-    return frozenset(row.id for row in rows)
+    return put_ids(where, FINISH_RUNS, [_ended(*ending, now) for ending in endings])
 
 
 def _ended(claim: Claim, outcome: Succeeded | Failed | DeadLettered, now: datetime) -> Mapping[str, Any]:
@@ -96,7 +95,7 @@ def retry_runs(
     """
     check_move(RunStatus.RUNNING, RunStatus.FAILED)
     check_move(RunStatus.FAILED, RunStatus.PENDING)
-    rows = put(
+    return put_ids(
         where,
         RETRY_RUNS,
         (
@@ -111,7 +110,6 @@ def retry_runs(
         ),
         now=write_instant(now),
     )
-    return frozenset(row.id for row in rows)
 
 
 RELEASE_RUNS: Final = sql(
@@ -134,7 +132,7 @@ def release_runs(
 ) -> frozenset[str]:
     """Move claimed runs from RUNNING back to PENDING, with no retry counted; give those whose claim held."""
     check_move(RunStatus.RUNNING, RunStatus.PENDING)
-    rows = put(
+    return put_ids(
         where,
         RELEASE_RUNS,
         (
@@ -143,7 +141,6 @@ def release_runs(
         ),
         now=write_instant(now),
     )
-    return frozenset(row.id for row in rows)
 
 
 RESET_FAILURES: Final = sql(

@@ -62,3 +62,10 @@ def put(
         return ()
     result = statement.run_set(where, given, **params)
     return result.all() if result.returns_rows else ()
+
+
+def put_ids(
+    where: Connection | Sheet, statement: Sql, rows: Iterable[Mapping[str, Any]], **params: Any
+) -> frozenset[str]:
+    """Execute a statement as `put` does; give the ids of the rows that it says it changed."""
+    return frozenset(row.id for row in put(where, statement, rows, **params))
