@@ -16,8 +16,9 @@ from shared.db.messages import MessageKey, find_messages
 from shared.db.pending import OpenKey, Stand, find_trigger_events, lock_lapsed
 from shared.db.talk_facts import read_talk
 from shared.model.events import event_from_json
-from shared.model.messages import Message, SenderType
+from shared.model.messages import Message
 from shared.model.pending import Anchor
+from shared.rules.talk import is_from_machine
 
 
 def state_deeds(conn: Connection, wave: Iterable[Projected], ledger: Ledger, now: datetime) -> Iterator[Deed]:
@@ -98,15 +99,10 @@ def _asked(
 
 
 def _names(each: Projected, delayed: Delayed, now: datetime) -> bool:
-    """Tell whether the event's message, a person's or a bot's, names the automation and meets its conditions.
-
-    What only a colleague sees is for those alone that ask for it.
-    """
+    """Tell whether the event's message names the automation, and meets its conditions."""
     message = each.concern.message
     if message is None or delayed.id not in each.named or each.row.deleted is not None:
         return False
-    if message.auto_submitted or message.sender_type is SenderType.AUTOMATION:
-        return False
-    if message.private and not delayed.standing.reads_private:
+    if is_from_machine(message) or not delayed.standing.hears(message):
         return False
     return delayed.standing.arms(each.concern.event, each.row, now)

@@ -65,7 +65,7 @@ def decide_state(case: StateCase) -> list[Deed]:
     if start is None:
         closed: Deed = Close(stand, PendingSkip.CONDITIONS_CHANGED)
         return [closed, *(_arm(case, _start(case, case.event)) if case.armed_by else [])]
-    if _is_same(start, stand):
+    if start.is_that_of(stand.episode.anchor_stamp):
         return []
     if not stand.is_waiting and start.stamp < stand.episode.anchor_stamp:
         return [Rekey(stand, state_episode(start.stamp))]
@@ -94,11 +94,6 @@ def _decide_newest(case: StateCase) -> list[Deed]:
 
 def _start(case: StateCase, event: Event) -> Start | None:
     return case.delayed.standing.start(event, case.row, case.now)
-
-
-def _is_same(start: Start, stand: Stand) -> bool:
-    known = stand.episode.anchor_stamp
-    return start.stamp == known or (start.is_first_known and known < start.stamp)
 
 
 def _arm(case: StateCase, start: Start | None) -> list[Deed]:

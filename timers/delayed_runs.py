@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from sqlalchemy import Connection
 
@@ -14,23 +13,12 @@ from shared.db.reads import find_run_rows
 from shared.db.runs_new import count_waiting, find_runs, insert_runs
 from shared.ids import ID_LENGTH, new_id
 from shared.model.events import event_from_json
-from shared.model.moves import SkipReason
-from shared.model.pending import PendingRow, PendingStatus, source_id_again
+from shared.model.pending import STOOD_DOWN, PendingRow, PendingStatus, source_id_again
 from shared.model.runs import NewRun, QueueKind, RunSource, queue_for
 from shared.model.sizes import split_for_show
 from shared.model.stamps import Stamp
 from shared.rules.episodes import state_episode
 from shared.services.standing import Rule
-
-# A run that ended so has not acted: its row, where it waits anew, may have another one.
-STOOD_DOWN: Final = frozenset(
-    {
-        SkipReason.SUBJECT_GONE,
-        SkipReason.EPISODE_MOVED,
-        SkipReason.CONDITIONS_CHANGED,
-        SkipReason.INACTIVE,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import Final
 
 from sqlalchemy import Connection
 
@@ -13,21 +11,11 @@ from pipeline.settling import StandDown
 from shared.db.engine import Database
 from shared.db.pending_due import Correction, correct_executed, find_executions
 from shared.model.moves import SkipReason
-from shared.model.pending import PendingSkip, pending_id_of
+from shared.model.pending import STOOD_DOWN, PendingSkip, pending_id_of
 from shared.model.runs import ClaimedRun, RunSource
 from shared.rules.blaming import shown_leaves
 from shared.services.standing import Lapsed, Rules, lapse_of, read_facts
 from shared.time.clock import Clock
-
-# How a run ended without acting, and what that makes of the row that it was made for.
-_REASONS: Final[Mapping[SkipReason, PendingSkip]] = MappingProxyType(
-    {
-        SkipReason.INACTIVE: PendingSkip.RULE_INACTIVE,
-        SkipReason.SUBJECT_GONE: PendingSkip.SUBJECT_GONE,
-        SkipReason.EPISODE_MOVED: PendingSkip.EPISODE_MOVED,
-        SkipReason.CONDITIONS_CHANGED: PendingSkip.CONDITIONS_CHANGED,
-    }
-)
 
 
 class DelayedSettler:
@@ -64,9 +52,9 @@ class DelayedSettler:
     ) -> None:
         """Have the rows say why their runs did not act, and end with them."""
         corrections = [
-            Correction(pending_id_of(run.source_id), run.claim.run_id, _REASONS[reason])
+            Correction(pending_id_of(run.source_id), run.claim.run_id, STOOD_DOWN[reason])
             for run, reason in skipped
-            if reason in _REASONS
+            if reason in STOOD_DOWN
         ]
         correct_executed(conn, corrections, now=now)
 

@@ -15,7 +15,7 @@ from shared.db.sheet import put, put_ids
 from shared.db.sql import sql
 from shared.db.subjects import SubjectKey
 from shared.db.types import must_instant, read_instant, read_json, write_instant
-from shared.model.pending import SPENT, Anchor, Episode, PendingRow, PendingSkip, PendingStatus
+from shared.model.pending import SPENT, WAITING, Anchor, Episode, PendingRow, PendingSkip, PendingStatus
 
 OpenKey = tuple[str, str, str]
 EpisodeKey = tuple[str, str, str, str]
@@ -51,7 +51,7 @@ class Stand:
     @property
     def is_waiting(self) -> bool:
         """Tell whether it may still fire."""
-        return self.status in (PendingStatus.PENDING, PendingStatus.PROCESSING)
+        return self.status in WAITING
 
     @property
     def is_spent(self) -> bool:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from shared.db.sql import sql
 from shared.db.types import read_instant, write_instant
-from shared.model.pending import PendingStatus, check_pending_move
+from shared.model.pending import WAITING, PendingStatus, check_pending_move
 
 # Not ended: until its episode is, the row keeps it from being armed a second time.
 CANCEL: Final = sql(
@@ -40,7 +40,7 @@ DELETE_OF_AUTOMATION: Final = sql(
 def delete_pending_of(conn: Connection, automation_id: str) -> int:
     """Delete all that an automation keeps; tell how many of them still waited."""
     rows = DELETE_OF_AUTOMATION.run(conn, {"automation_id": automation_id})
-    return sum(status in (PendingStatus.PENDING, PendingStatus.PROCESSING) for status in rows.scalars())
+    return sum(status in WAITING for status in rows.scalars())
 
 
 @dataclass(frozen=True, slots=True)

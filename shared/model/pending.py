@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from shared.errors import IllegalMove
+from shared.model.moves import SkipReason
 from shared.model.stamps import Stamp
 
 
@@ -51,8 +52,21 @@ PENDING_MOVES: Final[Mapping[PendingStatus, frozenset[PendingStatus]]] = Mapping
     }
 )
 
-# An episode that was skipped so is over and done with, or spent; one that is not may begin again.
+# What may still fire.
+WAITING: Final = frozenset({PendingStatus.PENDING, PendingStatus.PROCESSING})
+
+# A row that was skipped so keeps its episode from being armed once more; any other may wait again.
 SPENT: Final = frozenset({PendingSkip.EXPIRED, PendingSkip.CANCELLED})
+
+# How a delayed run ended without acting, and what that makes of its row, which may have another run then.
+STOOD_DOWN: Final[Mapping[SkipReason, PendingSkip]] = MappingProxyType(
+    {
+        SkipReason.INACTIVE: PendingSkip.RULE_INACTIVE,
+        SkipReason.SUBJECT_GONE: PendingSkip.SUBJECT_GONE,
+        SkipReason.EPISODE_MOVED: PendingSkip.EPISODE_MOVED,
+        SkipReason.CONDITIONS_CHANGED: PendingSkip.CONDITIONS_CHANGED,
+    }
+)
 
 
 def check_pending_move(origin: PendingStatus, to: PendingStatus) -> None:
@@ -111,8 +125,3 @@ class PendingRow:
     ended_at: datetime | None
     created_at: datetime
     updated_at: datetime
-
-    @property
-    def is_waiting(self) -> bool:
-        """Tell whether it may still fire."""
-        return self.status in (PendingStatus.PENDING, PendingStatus.PROCESSING)

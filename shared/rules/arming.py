@@ -52,11 +52,14 @@ def state_type_of(trigger: Trigger) -> str | None:
 
 
 def due_at(automation: Automation, started_at: datetime) -> datetime:
+    """Say when an episode is due, as the automation is now."""
+    return due_after(started_at, automation.definition.execution_delay or 0, automation.activated_ms)
+
+
+def due_after(started_at: datetime, minutes: int, activated_ms: int | None) -> datetime:
     """Say when an episode is due: the delay after it began, but not before the automation was active."""
-    due = started_at + timedelta(minutes=automation.definition.execution_delay or 0)
-    if automation.activated_ms is None:
-        return due
-    return max(due, from_epoch_ms(automation.activated_ms))
+    due = started_at + timedelta(minutes=minutes)
+    return due if activated_ms is None else max(due, from_epoch_ms(activated_ms))
 
 
 def new_pending(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from shared.errors import DefinitionError
 from shared.model.events import Event
+from shared.model.messages import Message
 from shared.model.pending import Anchor, Episode
 from shared.model.stamps import Stamp, format_stamp
 from shared.model.subjects import SubjectRow
@@ -41,6 +42,10 @@ class Start:
     stamp: Stamp
     is_first_known: bool
 
+    def is_that_of(self, known: Stamp) -> bool:
+        """Tell whether this is the stretch that is known to have begun then."""
+        return self.stamp == known or (self.is_first_known and known < self.stamp)
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -59,6 +64,10 @@ class Standing:
     def reads_subject(self, subject_type: str) -> bool:
         """Tell whether they read anything that may change of a subject of this type."""
         return bool(self._reads(subject_type))
+
+    def hears(self, message: Message) -> bool:
+        """Tell whether they ask about such messages: what only colleagues see is for who asks for it."""
+        return self.reads_private or not message.private
 
     def holds(
         self, event: Event, subject: SubjectRow, message: Mapping[str, Any] | None, now: datetime

@@ -88,7 +88,7 @@ class Waiting:
         known.talk = self._answered(known)
         if message is None:
             known.state = self._state_after(known, event, named)
-        elif named and not (message.private and not self._standing.reads_private):
+        elif named and self._standing.hears(message):
             known.talk = self._talk_after(known, event, message)
 
     def end(self, at: datetime) -> Episodes:
@@ -133,8 +133,7 @@ class Waiting:
         episode = state_episode(start.stamp)
         if wait is None:
             return self._arm(episode, event) if named else None
-        before = wait.episode.anchor_stamp
-        if before == start.stamp or (start.is_first_known and before < start.stamp):
+        if start.is_that_of(wait.episode.anchor_stamp):
             return wait
         self._close(wait)
         return self._arm(episode, event)

@@ -38,9 +38,14 @@ class Talk:
     incoming_before: str | None
 
 
+def is_from_machine(message: Message) -> bool:
+    """Tell whether a message begins nothing, since no person or bot wrote it."""
+    return message.auto_submitted or message.sender_type is SenderType.AUTOMATION
+
+
 def message_episode(message: Message, talk: Talk) -> Episode | None:
     """Name the episode that a message hangs on; None if it hangs on none, or that is over."""
-    if message.auto_submitted or message.sender_type is SenderType.AUTOMATION:
+    if is_from_machine(message):
         return None
     if message.direction is Direction.INCOMING:
         return _awaiting_agent(message, talk)

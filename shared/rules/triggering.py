@@ -75,9 +75,14 @@ def feeds(event: Event, automation: Automation) -> bool:
 
 def is_in_scope(event: Event, automation: Automation) -> bool:
     """Tell whether the event is of the automation's database, if that names one."""
+    return has_in_scope(automation, database_of(event))
+
+
+def has_in_scope(automation: Automation, database_id: str | None) -> bool:
+    """Tell whether what is of this database, or of none, is what the automation is about."""
     wanted = automation.definition.scope_database_id
     is_about_databases = automation.definition.trigger.type in DATABASE_TRIGGERS
-    return not is_about_databases or wanted is None or wanted == database_of(event)
+    return not is_about_databases or wanted is None or wanted == database_id
 
 
 def is_watched(event: Event, automation: Automation) -> bool:

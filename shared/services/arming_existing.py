@@ -28,9 +28,9 @@ from shared.model.stamps import format_stamp
 from shared.model.statuses import AutomationStatus
 from shared.model.subject_events import SOURCE, payload_of
 from shared.model.subjects import SubjectRef, SubjectRow
-from shared.model.triggers import DATABASE_TRIGGERS
 from shared.rules.arming import due_at, new_pending, state_type_of
 from shared.rules.episodes import Standing, compile_standing, state_episode
+from shared.rules.triggering import has_in_scope
 from shared.services.auditing import Deed, write_deed
 from shared.services.automations import Turned, activate
 from shared.services.backends import Backends, Caller
@@ -129,18 +129,12 @@ def _unchanged(conn: Connection, row: AutomationRow) -> AutomationRow:
 def _held(automation: Automation, subjects: Iterable[SubjectRow], now: datetime) -> Iterator[_Held]:
     standing: Standing = compile_standing(automation.definition.conditions)
     for subject in subjects:
-        if not _is_in_scope(automation, subject):
+        if not has_in_scope(automation, subject.database_id):
             continue
         event = _event_of(subject, now)
         start = standing.start(event, subject, now)
         if start is not None:
             yield _Held(subject, event, state_episode(start.stamp))
-
-
-def _is_in_scope(automation: Automation, subject: SubjectRow) -> bool:
-    wanted = automation.definition.scope_database_id
-    is_about_databases = automation.definition.trigger.type in DATABASE_TRIGGERS
-    return not is_about_databases or wanted is None or wanted == subject.database_id
 
 
 def _event_of(subject: SubjectRow, now: datetime) -> Event:

@@ -7,7 +7,7 @@ messages are read unlocked: what is written a moment later is for the gate, and 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection
@@ -23,10 +23,10 @@ from shared.model.pending import Anchor, PendingRow, PendingSkip
 from shared.model.stamps import Stamp
 from shared.model.statuses import AutomationStatus
 from shared.model.subjects import SubjectRow
+from shared.rules.arming import due_after
 from shared.rules.conditions import LeafVerdict
 from shared.rules.episodes import Standing, compile_standing
 from shared.rules.talk import Talk, message_episode, resolved_at
-from shared.time.clock import from_epoch_ms
 
 KEPT: Final = 10_000
 
@@ -48,7 +48,7 @@ class Rule:
         delay, active = self.row.definition.get("execution_delay"), self.row.activated_ms
         if delay is None or active is None:
             return None
-        return max(started_at + timedelta(minutes=delay), from_epoch_ms(active))
+        return due_after(started_at, delay, active)
 
 
 class Rules:
@@ -139,7 +139,8 @@ def _state_lapse(row: PendingRow, standing: Standing, now: _Now) -> Lapsed | Non
     start = standing.start(now.event, now.subject, now.at)
     if start is None:
         return Lapsed(PendingSkip.CONDITIONS_CHANGED, now.blamed(standing, None))
-    is_newer = not start.is_first_known and start.stamp > row.episode.anchor_stamp
+    known = row.episode.anchor_stamp
+    is_newer = start.stamp > known and not start.is_that_of(known)
     if is_newer and standing.reads_subject(row.subject_type):
         return Lapsed(PendingSkip.EPISODE_MOVED, began=start.stamp)
     return None

@@ -48,7 +48,7 @@ def _episode(
 ) -> Episode | None:
     message, standing = message_of(event), compile_standing(automation.definition.conditions)
     if message is not None and covers(automation.definition.trigger, MESSAGE_CREATED):
-        if message.private and not standing.reads_private:
+        if not standing.hears(message):
             return None
         ask = TalkAsk(event.workspace_id, message.conversation_id, message.stamp, resolved_at(subject))
         return message_episode(message, read_talk(conn, [ask])[ask])
