@@ -1,6 +1,6 @@
 """Does to rows what was decided for a wave of events: a set statement for each kind of deed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,8 @@ from shared.db.pending import (
     insert_pending,
     lock_episodes,
 )
-from shared.db.pending_turns import Turn, move_pending, rekey_pending, reopen_pending, revive_pending
+from shared.db.pending_beginnings import begin_episodes
+from shared.db.pending_turns import Turn, move_pending, rekey_pending, reopen_pending
 from shared.model.events import event_to_json
 from shared.model.pending import PendingRow, PendingSkip, PendingStatus
 from shared.rules.arming import due_at, new_pending
@@ -63,8 +64,7 @@ class _Book:
 def perform(conn: Connection, deeds: Sequence[Deed], ledger: Ledger, now: datetime) -> Armed:
     """Do all of it, and bring the ledger up to date.
 
-    What is over ends before anything begins in its place. An episode that has a row already gets no second
-    one: the row waits again if it was skipped for a reason that holds no longer; if it is spent, it stays so.
+    What is over ends before anything begins in its place.
     """
     book = _Book(conn, ledger, now)
     _close(book, [deed for deed in deeds if isinstance(deed, Close)])
@@ -93,34 +93,29 @@ def _rekey(book: _Book, deeds: list[Rekey], known: Mapping[EpisodeKey, Stand]) -
     free = [deed for deed in deeds if deed.key not in known]
     given_up = (Ending(stand.id, stand.version, PendingSkip.EPISODE_MOVED) for stand, _ in taken)
     close_pending(book.conn, given_up, now=book.now)
-    _reopen(book, [other for _, other in taken])
+    reopen_pending(book.conn, ((other.id, other.version) for _, other in taken), now=book.now)
+    _stand_again(book, (other for _, other in taken))
     turned = ((deed.stand.id, deed.stand.version, deed.episode) for deed in free)
     rekey_pending(book.conn, turned, now=book.now)
     for deed in free:
         book.ledger.put(replace(deed.stand, episode=deed.episode, version=deed.stand.version + 1))
 
 
-def _reopen(book: _Book, stands: list[Stand]) -> None:
-    reopen_pending(book.conn, ((stand.id, stand.version) for stand in stands), now=book.now)
+def _stand_again(book: _Book, stands: Iterable[Stand]) -> None:
+    """Note that rows which are spent stand for their episode again."""
     for stand in stands:
         book.ledger.put(replace(stand, ended_at=None, version=stand.version + 1))
 
 
 def _arm(book: _Book, deeds: list[Arm], known: Mapping[EpisodeKey, Stand]) -> None:
-    ended = [(deed, known[deed.key]) for deed in deeds if deed.key in known]
-    _reopen(book, [stand for _, stand in ended if stand.ended_at and stand.is_spent])
     events = _events(book, deeds)
-    revived = [(deed, stand) for deed, stand in ended if stand.ended_at and not stand.is_spent]
-    turns = [_turn(stand, deed, events[deed.key]) for deed, stand in revived]
-    waiting = revive_pending(book.conn, turns, now=book.now)
-    for (_, stand), turn in zip(revived, turns, strict=True):
-        if stand.id in waiting:
-            _begin(book, _following(stand, turn))
-    rows = [_row(deed, events[deed.key], book.now) for deed in deeds if deed.key not in known]
-    new = insert_pending(book.conn, rows)
-    for row in rows:
-        if row.id in new:
-            _begin(book, _stand(row))
+    wanted = [_row(deed, events[deed.key], book.now) for deed in deeds]
+    begun = begin_episodes(book.conn, wanted, known, now=book.now)
+    _stand_again(book, begun.spent)
+    for stand, turn in begun.revived:
+        _begin(book, _following(stand, turn))
+    for row in begun.new:
+        _begin(book, _stand(row))
 
 
 def _begin(book: _Book, stand: Stand) -> None:
@@ -161,11 +156,6 @@ def _events(book: _Book, deeds: Sequence[Arm]) -> dict[EpisodeKey, Mapping[str, 
     found = find_trigger_events(book.conn, borrowed.values())
     own = {deed.key: event_to_json(deed.event) for deed in deeds if deed.event is not None}
     return {**{key: found[id_] for key, id_ in borrowed.items()}, **own}
-
-
-def _turn(stand: Stand, deed: Arm, event: Mapping[str, Any]) -> Turn:
-    due = due_at(deed.delayed.automation, deed.episode.started_at)
-    return Turn(stand.id, stand.version, deed.episode, event, due)
 
 
 def _row(deed: Arm, event: Mapping[str, Any], now: datetime) -> PendingRow:

@@ -14,15 +14,15 @@ from sqlalchemy import Connection
 
 from shared.db.automations import AutomationRow
 from shared.db.history import RunLog, insert_logs
-from shared.db.pending import insert_pending, lock_episodes, lock_open
-from shared.db.pending_turns import Turn, reopen_pending, revive_pending
+from shared.db.pending import lock_episodes, lock_open
+from shared.db.pending_beginnings import begin_episodes, episode_key
 from shared.db.subjects import lock_subjects
 from shared.db.subjects_newest import Mark, newest_subjects
 from shared.errors import Conflict
 from shared.logs import get_logger
 from shared.model.automation import Automation
 from shared.model.events import Event, event_to_json
-from shared.model.pending import SPENT, Episode, PendingRow, PendingStatus
+from shared.model.pending import Episode, PendingRow
 from shared.model.runs import LogLine
 from shared.model.stamps import format_stamp
 from shared.model.statuses import AutomationStatus
@@ -153,28 +153,13 @@ def _event_of(subject: SubjectRow, now: datetime) -> Event:
 
 
 def _arm(conn: Connection, automation: Automation, held: Iterable[_Held], now: datetime) -> int:
-    """Insert rows, and let those wait again that had ended without a run; give how many wait."""
+    """Let rows wait where none stands for an open episode; give how many wait."""
     found = {(automation.id, each.subject.type, each.subject.id): each for each in held}
-    for row in lock_open(conn, found):
-        found.pop((row.automation_id, row.subject_type, row.subject_id), None)
-    known = lock_episodes(conn, [(*key, each.episode.key) for key, each in found.items()])
-    ended = [
-        (stand, found[stand.automation_id, stand.subject_type, stand.subject_id]) for stand in known.values()
-    ]
-    spent = [
-        (stand.id, stand.version)
-        for stand, _ in ended
-        if stand.status is PendingStatus.EXECUTED or stand.skip_reason in SPENT
-    ]
-    reopen_pending(conn, spent, now=now)
-    again = [
-        Turn(stand.id, stand.version, each.episode, event_to_json(each.event), _due(automation, each, now))
-        for stand, each in ended
-        if (stand.id, stand.version) not in spent
-    ]
-    new = [each for key, each in found.items() if (*key, each.episode.key) not in known]
-    rows = (_row(automation, each, now) for each in new)
-    return len(revive_pending(conn, again, now=now)) + len(insert_pending(conn, rows))
+    for stand in lock_open(conn, found):
+        found.pop((stand.automation_id, stand.subject_type, stand.subject_id), None)
+    wanted = [_row(automation, each, now) for each in found.values()]
+    begun = begin_episodes(conn, wanted, lock_episodes(conn, map(episode_key, wanted)), now=now)
+    return len(begun.new) + len(begun.revived)
 
 
 def _row(automation: Automation, held: _Held, now: datetime) -> PendingRow:
