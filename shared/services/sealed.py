@@ -72,9 +72,10 @@ def seal_to_write(database: Database, settings: Settings) -> Seal:
 
     Raises Conflict while something is stored that the present keys do not open, ConfigError for a bad key.
     """
-    found = find_seal(settings)
     with database.read() as conn:
         secrets, channels = sealed_secrets(conn), sealed_channels(conn)
+    # Looked for after the read: whoever stored something in between has made the key first.
+    found = find_seal(settings)
     seal = found.seal if found else None
     closed = [
         f"{what} {name_some(some)}"

@@ -13,6 +13,7 @@ from shared.db.secrets import list_secrets
 from shared.errors import ConfigError, Conflict, FatalError, NotFound
 from shared.seal_keys import write_seal_key
 from shared.sealing import Seal
+from shared.secrets import FoundSeal, find_seal, make_seal
 from shared.services.backends import Backends, Caller
 from shared.services.sealed import seal_to_write
 from shared.services.secrets import SecretStore, drop_secret, open_secrets, set_secret
@@ -130,6 +131,23 @@ def test_nothing_is_sealed_beside_what_the_present_key_does_not_open(
     drop_secret(opened.database, opened.clock, CALLER, "k1")
     sealed = seal_to_write(opened.database, settings(tmp_path, None)).close("a")
     assert seal_to_write(opened.database, settings(tmp_path, None)).open(sealed) == "a"
+
+
+def test_the_first_two_secrets_at_once_are_closed_with_one_key(
+    opened: Backends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = settings(tmp_path, None)
+    others: list[Seal] = []
+
+    def find_and_be_overtaken(wanted: Settings) -> FoundSeal | None:
+        found = find_seal(wanted)
+        if not others:
+            others.append(make_seal(own))
+            set_secret(SecretStore(opened.database, opened.clock, others[0]), CALLER, "k1", VALUE)
+        return found
+
+    monkeypatch.setattr("shared.services.sealed.find_seal", find_and_be_overtaken)
+    assert seal_to_write(opened.database, own).open(others[0].close("a")) == "a"
 
 
 def test_the_command_refuses_a_second_key_and_says_what_helps(
