@@ -32,7 +32,7 @@ from shared.db.log_reads import (
 )
 from shared.services.authentication import recognize
 from shared.services.backends import Backends, Caller
-from shared.services.references import find_ever_automation
+from shared.services.references import ever_automation_id
 from shared.services.workspaces import Scope
 
 ID_CHARS_MAX: Final = 100
@@ -70,9 +70,7 @@ class Which:
 
     def of(self, conn: Connection, caller: Caller) -> LogQuery:
         """Give the query of a caller. Raises NotFound for an automation that there never was."""
-        automation_id = None
-        if self.automation is not None:
-            automation_id = find_ever_automation(conn, caller.workspace_id, self.automation).id
+        automation_id = ever_automation_id(conn, caller.workspace_id, self.automation)
         return replace(self.query, workspace_id=caller.workspace_id, automation_id=automation_id)
 
 

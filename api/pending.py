@@ -20,7 +20,7 @@ from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from shared.services.backends import Caller
 from shared.services.pending import cancel_waiting, get_pending
-from shared.services.references import find_ever_automation
+from shared.services.references import ever_automation_id
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["pending executions"])
@@ -77,9 +77,7 @@ def cancel_one(caller: Writer, backends: Served, pending_id: PendingId) -> Pendi
 
 
 def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> PendingQuery:
-    automation_id = None
-    if asked.automation is not None:
-        automation_id = find_ever_automation(conn, caller.workspace_id, asked.automation).id
+    automation_id = ever_automation_id(conn, caller.workspace_id, asked.automation)
     return PendingQuery(
         workspace_id=caller.workspace_id,
         most=page.limit,

@@ -26,7 +26,7 @@ from shared.model.runs import RunSource
 from shared.model.subjects import SubjectRef
 from shared.model.triggers import TriggerType
 from shared.services.backends import Caller
-from shared.services.references import find_ever_automation
+from shared.services.references import ever_automation_id
 from shared.services.runs import Cancelled, Insistence, ReplayFrom, cancel, replay
 from shared.services.workspaces import Scope
 
@@ -237,9 +237,7 @@ def cancel_one(
 
 
 def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> RunQuery:
-    automation_id = None
-    if asked.automation is not None:
-        automation_id = find_ever_automation(conn, caller.workspace_id, asked.automation).id
+    automation_id = ever_automation_id(conn, caller.workspace_id, asked.automation)
     return replace(
         asked.query,
         workspace_id=caller.workspace_id,

@@ -33,8 +33,8 @@ from shared.keys import delayed_key
 from shared.logs import get_logger
 from shared.model.pending import PendingSkip
 from shared.observations import Measure, Observations
-from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends
+from shared.services.counting import count_up
 from shared.services.standing import Rules
 from shared.services.waking import wake
 from timers.delayed_deciding import decide
@@ -142,14 +142,8 @@ class DelayedSweep:
             log.warning("delayed_claims_returned", count=len(back))
 
     def _count(self, fired: Fired) -> None:
-        """Raise the counters, best effort."""
+        """Raise the counters."""
         keys = self._backends.keys
         counts = Counter({delayed_key(keys, f"skipped:{why}"): n for why, n in fired.skipped.items()})
         counts[delayed_key(keys, "executed")] += len(fired.runs)
-        try:
-            with self._backends.redis.pipeline(transaction=False) as pipe:
-                for key, amount in (+counts).items():
-                    pipe.incrby(key, amount)
-                pipe.execute()
-        except REDIS_ERRORS as error:
-            log.warning("count_not_raised", reason=repr(error))
+        count_up(self._backends, +counts)

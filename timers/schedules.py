@@ -32,8 +32,8 @@ from shared.model.eventless import Start, make_run, schedule_event, slot_id
 from shared.model.runs import NewRun, RunSource, queue_for
 from shared.model.triggers import TriggerType
 from shared.observations import Measure, Observations
-from shared.redis_port import REDIS_ERRORS
 from shared.services.backends import Backends
+from shared.services.counting import count_up
 from shared.services.schedules import UNREADABLE, due_slots_of, missed_log
 from shared.services.waking import wake
 from shared.time.slots import Turn, take_turn
@@ -111,10 +111,7 @@ class Sweep:
 
     def _tell_unreadable(self, row: ScheduleRow, error: Exception) -> None:
         log.error("schedule_unreadable", automation_id=row.automation_id, reason=str(error))
-        try:
-            self._backends.redis.incr(self._backends.keys.count("schedules_unreadable"))
-        except REDIS_ERRORS as away:
-            log.warning("count_not_raised", reason=repr(away))
+        count_up(self._backends, {self._backends.keys.count("schedules_unreadable"): 1})
 
 
 def _write(conn: Connection, turns: Sequence[DueTurn], at: datetime) -> Swept:

@@ -19,7 +19,7 @@ from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import Conflict
 from shared.model.bulk import BulkKind
 from shared.model.moves import RunStatus
-from shared.services.references import check_workspace, find_ever_automation
+from shared.services.references import check_workspace, ever_automation_id
 
 group = typer.Typer(help="Runs whose every attempt failed.", no_args_is_help=True)
 
@@ -69,8 +69,7 @@ def list_dead(options: ListOptions) -> None:
     """List a workspace's dead letters, newest first."""
     with opened_database() as database, database.read() as conn:
         check_workspace(conn, options.workspace)
-        reference = options.automation
-        wanted = find_ever_automation(conn, options.workspace, reference).id if reference else None
+        wanted = ever_automation_id(conn, options.workspace, options.automation or None)
         query = RunQuery(options.workspace, options.limit, RunStatus.DEAD_LETTER, wanted)
         rows = list_runs(conn, query)
     print_runs(rows, options.output)

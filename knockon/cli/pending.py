@@ -16,7 +16,7 @@ from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from shared.services.pending import cancel_waiting, get_pending
 from shared.services.pending_shown import pending_document
-from shared.services.references import check_workspace, find_ever_automation
+from shared.services.references import check_workspace, ever_automation_id
 
 group = typer.Typer(help="What waits before it acts.", no_args_is_help=True)
 
@@ -68,13 +68,12 @@ def list_some(options: ListOptions) -> None:
     """List what waits or has waited, newest first; with --status pending what is due first."""
     with opened_database() as database, database.read() as conn:
         check_workspace(conn, options.workspace)
-        reference = options.automation
         query = PendingQuery(
             workspace_id=options.workspace,
             most=options.limit,
             status=options.status,
             skip_reason=options.reason,
-            automation_id=find_ever_automation(conn, options.workspace, reference).id if reference else None,
+            automation_id=ever_automation_id(conn, options.workspace, options.automation or None),
             subject=options.subject,
         )
         rows = list_pending(conn, query)

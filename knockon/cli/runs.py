@@ -27,7 +27,7 @@ from shared.errors import NotFound
 from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
 from shared.services.pending_shown import pending_document
-from shared.services.references import check_workspace, find_ever_automation
+from shared.services.references import check_workspace, ever_automation_id
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
 
@@ -72,8 +72,7 @@ def list_some(options: ListOptions) -> None:
     """List a workspace's runs, newest first."""
     with opened_database() as database, database.read() as conn:
         check_workspace(conn, options.workspace)
-        reference = options.automation
-        wanted = find_ever_automation(conn, options.workspace, reference).id if reference else None
+        wanted = ever_automation_id(conn, options.workspace, options.automation or None)
         query = RunQuery(
             options.workspace, options.limit, options.status, wanted, fingerprint=options.fingerprint
         )

@@ -32,7 +32,7 @@ from shared.errors import ConfigError
 from shared.masking import mask_tree
 from shared.model.event_fields import format_instant
 from shared.process import StopFlag
-from shared.services.references import check_workspace, find_ever_automation
+from shared.services.references import check_workspace, ever_automation_id
 from shared.time.clock import SystemClock
 
 POLL_S: Final = 0.25
@@ -107,11 +107,9 @@ def tail(options: TailOptions) -> None:
 
 
 def _query(database: Database, options: TailOptions) -> LogQuery:
-    automation_id = None
     with database.read() as conn:
         check_workspace(conn, options.workspace)
-        if options.automation is not None:
-            automation_id = find_ever_automation(conn, options.workspace, options.automation).id
+        automation_id = ever_automation_id(conn, options.workspace, options.automation)
     since = SystemClock().now() - options.since if options.since else None
     return LogQuery(options.workspace, automation_id, options.run, options.level, since)
 

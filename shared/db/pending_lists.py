@@ -17,10 +17,9 @@ from sqlalchemy import Connection
 from shared.db.pending_reads import SUMMARY_COLUMNS, SUMMARY_TABLES, PendingSummary, pending_summary
 from shared.db.sql import Sql, sql
 from shared.db.types import must_instant, write_instant
+from shared.db.walking import SCANNED, downward, gather
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
-
-SCANNED: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +111,12 @@ def page_of_pending(conn: Connection, query: PendingQuery) -> PendingPage:
 
 def list_pending(conn: Connection, query: PendingQuery) -> list[PendingSummary]:
     """Give the first pending executions that the query fits, however far they are apart."""
-    found: list[PendingSummary] = []
-    after = query.after
-    while True:
-        page = page_of_pending(conn, replace(query, most=query.most - len(found), after=after))
-        found += page.rows
-        after = page.after
-        if after is None or len(found) == query.most:
-            return found
+
+    def read(most: int, after: Place | None) -> tuple[list[PendingSummary], Place | None]:
+        page = page_of_pending(conn, replace(query, most=most, after=after))
+        return page.rows, page.after
+
+    return gather(read, query.after, query.most)
 
 
 def _walk(query: PendingQuery) -> _Walk:
@@ -191,6 +188,4 @@ def _edge_statement(index: _Index) -> Sql:
 
 
 def _order(walk: _Walk) -> str:
-    if walk.is_by_due:
-        return walk.index.value
-    return ", ".join(f"{column} DESC" for column in walk.index.split(", "))
+    return walk.index.value if walk.is_by_due else downward(walk.index)

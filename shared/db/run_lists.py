@@ -16,11 +16,11 @@ from sqlalchemy import Connection
 
 from shared.db.reads import RUN_COLUMNS, RUN_TABLES, RunSummary, run_summary
 from shared.db.sql import Sql, sql
+from shared.db.walking import SCANNED, downward, gather
 from shared.ids import first_id
 from shared.model.moves import RunStatus
 from shared.model.subjects import SubjectRef
 
-SCANNED: Final = 5_000
 IDS_APART: Final = timedelta(minutes=1)  # how far the instant inside a run's id may be from `created_at`
 
 
@@ -105,14 +105,12 @@ def page_of_runs(conn: Connection, query: RunQuery) -> RunPage:
 
 def list_runs(conn: Connection, query: RunQuery) -> list[RunSummary]:
     """Give the newest runs that the query fits, however far they are apart."""
-    found: list[RunSummary] = []
-    before = query.before
-    while True:
-        page = page_of_runs(conn, replace(query, most=query.most - len(found), before=before))
-        found += page.rows
-        before = page.before
-        if before is None or len(found) == query.most:
-            return found
+
+    def read(most: int, before: str | None) -> tuple[list[RunSummary], str | None]:
+        page = page_of_runs(conn, replace(query, most=most, before=before))
+        return page.rows, page.before
+
+    return gather(read, query.before, query.most)
 
 
 def _walk(query: RunQuery) -> _Walk:
@@ -160,7 +158,7 @@ def _page_statement(walk: _Walk) -> Sql:
     clauses = [_BOUNDS[walk.index], *(_LOOKED[name] for name in walk.looked)]
     return sql(
         f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE {' AND '.join(clauses)}"
-        f" ORDER BY {_downward(walk.index)} LIMIT :most"
+        f" ORDER BY {_order(walk.index)} LIMIT :most"
     )
 
 
@@ -168,9 +166,9 @@ def _page_statement(walk: _Walk) -> Sql:
 def _edge_statement(index: _Index) -> Sql:
     return sql(
         f"SELECT r.id FROM automation_runs r WHERE {_BOUNDS[index]}"
-        f" ORDER BY {_downward(index)} LIMIT 1 OFFSET :skipped"
+        f" ORDER BY {_order(index)} LIMIT 1 OFFSET :skipped"
     )
 
 
-def _downward(index: _Index) -> str:
-    return ", ".join(f"{column} DESC" for column in (*index.split(", "), "r.id"))
+def _order(index: _Index) -> str:
+    return downward(f"{index}, r.id")

@@ -12,9 +12,9 @@ from shared.keys import delayed_key
 from shared.logs import get_logger
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.runs import LogLine
-from shared.redis_port import REDIS_ERRORS
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Backends, Caller
+from shared.services.counting import count_up
 from shared.services.references import check_workspace
 
 log: Final = get_logger("pending")
@@ -61,10 +61,7 @@ def cancel_waiting(backends: Backends, caller: Caller, pending_id: str) -> Pendi
 
 def count_delayed(backends: Backends, name: str, times: int) -> None:
     """Raise a counter of what becomes of pending executions, if Redis can be reached."""
-    try:
-        backends.redis.incr(delayed_key(backends.keys, name), times)
-    except REDIS_ERRORS as error:
-        log.warning("count_not_raised", reason=repr(error))
+    count_up(backends, {delayed_key(backends.keys, name): times})
 
 
 def _standing(conn: Connection, caller: Caller, pending_id: str) -> str:

@@ -54,6 +54,11 @@ def find_ever_automation(conn: Connection, workspace_id: str, reference: str) ->
     return row
 
 
+def ever_automation_id(conn: Connection, workspace_id: str, reference: str | None) -> str | None:
+    """Give the id of an automation as `find_ever_automation` finds it; None where none is asked for."""
+    return None if reference is None else find_ever_automation(conn, workspace_id, reference).id
+
+
 def lock_automation(conn: Connection, workspace_id: str, reference: str) -> AutomationRow:
     """Give a living automation as `find_automation` does, locked until the transaction ends."""
     found = find_automation(conn, workspace_id, reference)

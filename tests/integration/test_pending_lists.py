@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from shared.db.engine import Database, open_database
-from shared.db.pending_lists import SCANNED, PendingPage, PendingQuery, list_pending, page_of_pending
+from shared.db.pending_lists import PendingPage, PendingQuery, list_pending, page_of_pending
+from shared.db.walking import SCANNED
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from tests.pending_rows import SUBJECTS, due_at, fill_pending, pending_id, state

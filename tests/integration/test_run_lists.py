@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from shared.db.engine import Database, open_database
-from shared.db.run_lists import SCANNED, RunPage, RunQuery, list_runs, page_of_runs
+from shared.db.run_lists import RunPage, RunQuery, list_runs, page_of_runs
+from shared.db.walking import SCANNED
 from shared.model.moves import RunStatus
 from shared.model.subjects import SubjectRef
 from tests.statements import explain, statements
