@@ -38,12 +38,12 @@ BEGAN: Final = timedelta(hours=1)
 
 _COLUMNS: Final = """
     (id, workspace_id, automation_id, subject_type, subject_id, anchor, anchor_ms, anchor_seq, trigger_event,
-    episode_key, started_at, due_at, status, version, created_at, updated_at)
+    episode_key, started_at, due_at, status, version, armed_at, created_at, updated_at)
 """
 _FILL: Final = f"""
     INSERT INTO pending_executions {_COLUMNS}
     SELECT m.id, 'ws_' || m.place, 'wait-' || m.place, 'order', m.id, 'state', 1, 0, '{{{{}}}}', 'state:1-0',
-        :at, :at, 'pending', 1, :at, :at
+        :at, :at, 'pending', 1, :at, :at, :at
     FROM (SELECT CAST(s.n % :workspaces AS text) AS place, {{id}} AS id FROM ({{numbers}}) s) m
 """
 _DIALECTS: Final = MappingProxyType(
@@ -62,7 +62,7 @@ _DUE: Final = sql(
     f"""
     INSERT INTO pending_executions {_COLUMNS}
     SELECT id, workspace_id, automation_id, 'order', subject_id, 'state', anchor_ms, 0, trigger_event,
-        episode_key, started_at, due_at, 'pending', 1, started_at, started_at FROM {{rows}}
+        episode_key, started_at, due_at, 'pending', 1, started_at, started_at, started_at FROM {{rows}}
     """,
     id="text",
     workspace_id="text",

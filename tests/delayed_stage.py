@@ -207,6 +207,7 @@ def arm(stage: Stage, automation_id: str, event: Event, episode: Episode, **give
         skip_reason=None,
         run_id=None,
         version=1,
+        armed_at=now,
         claimed_at=None,
         ended_at=None,
         created_at=now,

@@ -27,9 +27,9 @@ INSERT: Final = sql(
     """
     INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, subject_id, anchor,
         anchor_ms, anchor_seq, trigger_event, episode_key, started_at, due_at, status, skip_reason, version,
-        ended_at, created_at, updated_at)
+        armed_at, ended_at, created_at, updated_at)
     SELECT id, workspace_id, automation_id, 'conversation', subject_id, 'awaiting_agent', 1, 0, '{}',
-        episode_key, due_at, due_at, status, skip_reason, 1, ended_at, due_at, due_at FROM {rows}
+        episode_key, due_at, due_at, status, skip_reason, 1, due_at, ended_at, due_at, due_at FROM {rows}
     """,
     id="text",
     workspace_id="text",

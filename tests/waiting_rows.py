@@ -15,10 +15,10 @@ _NUMBERS: Final = count(1)
 INSERT: Final = sql(
     """
     INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, subject_id, anchor,
-        anchor_ms, anchor_seq, trigger_event, episode_key, started_at, due_at, status, version, ended_at,
-        created_at, updated_at)
+        anchor_ms, anchor_seq, trigger_event, episode_key, started_at, due_at, status, version, armed_at,
+        ended_at, created_at, updated_at)
     SELECT id, workspace_id, 'a', 'conversation', id, 'state', 1, 0, '{}', 'state:1-0', due_at, due_at,
-        status, 1, ended_at, due_at, due_at FROM {rows}
+        status, 1, due_at, ended_at, due_at, due_at FROM {rows}
     """,
     id="text",
     workspace_id="text",

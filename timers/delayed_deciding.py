@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from shared.model.pending import PendingRow, PendingSkip
+from shared.model.pending import PendingRow, PendingSkip, has_expired
 from shared.model.stamps import Stamp
 from shared.services.standing import Lapsed, Rule, Rules, lapse_of, read_facts
 
@@ -23,15 +23,24 @@ class Decisions:
 def decide(
     conn: Connection, rows: Sequence[PendingRow], rules: Rules, oldest: datetime, now: datetime
 ) -> Decisions:
-    """Decide about locked rows by what is stored now; what was due before `oldest` has expired."""
-    current = rules.current(conn, (row.automation_id for row in rows))
-    facts = read_facts(conn, rows)
+    """Decide about locked rows by what is stored now; what could have fired before `oldest` has expired.
+
+    Of those nothing more is read, so that what cannot be read of a row does not keep it for ever.
+    """
     found = Decisions()
+    asked: list[PendingRow] = []
     for row in rows:
-        rule = current.get(row.automation_id)
-        if row.due_at < oldest:
+        if has_expired(row.due_at, row.armed_at, oldest):
             found.skipped.append((row, PendingSkip.EXPIRED))
-        elif rule is None or not rule.is_active:
+        else:
+            asked.append(row)
+    if not asked:
+        return found
+    current = rules.current(conn, (row.automation_id for row in asked))
+    facts = read_facts(conn, asked)
+    for row in asked:
+        rule = current.get(row.automation_id)
+        if rule is None or not rule.is_active:
             found.skipped.append((row, PendingSkip.RULE_INACTIVE))
         else:
             _enter(found, row, rule, lapse_of(row, rule, facts, now))

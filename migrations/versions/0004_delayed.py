@@ -63,6 +63,7 @@ def _table() -> None:
         sa.Column("skip_reason", sa.String(length=30), nullable=True),
         sa.Column("run_id", sa.String(length=36), nullable=True),
         sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("armed_at", UtcDateTime(), nullable=False),
         sa.Column("claimed_at", UtcDateTime(), nullable=True),
         sa.Column("ended_at", UtcDateTime(), nullable=True),
         sa.Column("created_at", UtcDateTime(), nullable=False),

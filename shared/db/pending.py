@@ -24,7 +24,7 @@ _ABOUT: Final = ("automation_id", "subject_type", "subject_id")
 COLUMNS: Final = """
     r.id, r.workspace_id, r.automation_id, r.subject_type, r.subject_id, r.anchor, r.message_id, r.anchor_ms,
     r.anchor_seq, r.trigger_event, r.episode_key, r.started_at, r.due_at, r.status, r.skip_reason, r.run_id,
-    r.version, r.claimed_at, r.ended_at, r.created_at, r.updated_at
+    r.version, r.armed_at, r.claimed_at, r.ended_at, r.created_at, r.updated_at
 """
 _STANDS: Final = """
     r.id, r.workspace_id, r.automation_id, r.subject_type, r.subject_id, r.anchor, r.message_id, r.anchor_ms,
@@ -153,9 +153,10 @@ INSERT_PENDING: Final = sql(
     """
     INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, subject_id, anchor,
         message_id, anchor_ms, anchor_seq, trigger_event, episode_key, started_at, due_at, status, version,
-        created_at, updated_at)
+        armed_at, created_at, updated_at)
     SELECT id, workspace_id, automation_id, subject_type, subject_id, anchor, message_id, anchor_ms,
-        anchor_seq, trigger_event, episode_key, started_at, due_at, 'pending', 1, created_at, created_at
+        anchor_seq, trigger_event, episode_key, started_at, due_at, 'pending', 1, armed_at, created_at,
+        created_at
     FROM {rows} WHERE true ORDER BY automation_id, subject_type, subject_id, episode_key
     ON CONFLICT DO NOTHING RETURNING id
     """,
@@ -172,6 +173,7 @@ INSERT_PENDING: Final = sql(
     episode_key="text",
     started_at="timestamptz",
     due_at="timestamptz",
+    armed_at="timestamptz",
     created_at="timestamptz",
 )
 
@@ -227,6 +229,7 @@ def pending_row(row: Row[Any]) -> PendingRow:
         skip_reason=_reason(row),
         run_id=row.run_id,
         version=row.version,
+        armed_at=must_instant(row.armed_at),
         claimed_at=read_instant(row.claimed_at),
         ended_at=read_instant(row.ended_at),
         created_at=must_instant(row.created_at),
@@ -277,6 +280,7 @@ def _inserted(row: PendingRow) -> dict[str, Any]:
         **episode_columns(row.episode),
         "trigger_event": row.trigger_event,
         "due_at": write_instant(row.due_at),
+        "armed_at": write_instant(row.armed_at),
         "created_at": write_instant(row.created_at),
     }
 

@@ -32,7 +32,7 @@ _FOLLOW: Final = """
     UPDATE pending_executions SET message_id = k.message_id, anchor_ms = k.anchor_ms,
         anchor_seq = k.anchor_seq, started_at = k.started_at, trigger_event = k.trigger_event,
         due_at = k.due_at, status = 'pending', skip_reason = NULL, run_id = NULL, ended_at = NULL,
-        version = version + 1, updated_at = :now
+        armed_at = :now, version = version + 1, updated_at = :now
     FROM k WHERE pending_executions.id = k.id RETURNING pending_executions.id AS id
     """
 _TURN: Final = {

@@ -34,6 +34,7 @@ PENDING_EXECUTIONS: Final = Table(
     Column("skip_reason", String(30)),
     Column("run_id", String(36)),
     Column("version", Integer, nullable=False),
+    Column("armed_at", UtcDateTime, nullable=False),
     Column("claimed_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False),

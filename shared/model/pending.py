@@ -75,6 +75,14 @@ def check_pending_move(origin: PendingStatus, to: PendingStatus) -> None:
         raise IllegalMove(f"{origin} -> {to}")
 
 
+def has_expired(due_at: datetime, armed_at: datetime, oldest: datetime) -> bool:
+    """Tell whether what could have fired before `oldest` is too late to fire: due by then, and waiting.
+
+    What began to wait when it had long been due, since its events were read late, has its full time.
+    """
+    return max(due_at, armed_at) < oldest
+
+
 def source_id_again(pending_id: str, run_id: str) -> str:
     """Name what makes a second run of a row, whose first one stood down, the only one of its kind."""
     return f"{pending_id}:{run_id}"
@@ -105,8 +113,9 @@ class PendingRow:
     """A pending execution as it is stored.
 
     `trigger_event` is the event that armed it, whole, as `event_to_json` writes it. `version` rises with each
-    change. `ended_at` is when its episode ended: until then an executed, expired or cancelled row keeps the
-    episode from firing a second time.
+    change. `armed_at` is when it began to wait; for another message of its episode, or once more after that
+    had ended, it begins anew. `ended_at` is when its episode ended: until then an executed, expired or
+    cancelled row keeps the episode from firing a second time.
     """
 
     id: str
@@ -121,6 +130,7 @@ class PendingRow:
     skip_reason: PendingSkip | None
     run_id: str | None
     version: int
+    armed_at: datetime
     claimed_at: datetime | None
     ended_at: datetime | None
     created_at: datetime

@@ -83,6 +83,7 @@ def new_pending(
         skip_reason=None,
         run_id=None,
         version=1,
+        armed_at=now,
         claimed_at=None,
         ended_at=None,
         created_at=now,

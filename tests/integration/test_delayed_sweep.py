@@ -1,7 +1,7 @@
 """Pending executions that are due, on both databases: each guard and its order, and one run for each row."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from shared.db.pending_due import claim_due, due_rows
 from shared.db.pending_reads import find_pending_of_run
+from shared.db.pending_turns import Turn, move_pending, revive_pending
 from shared.db.types import read_instant, read_json
 from shared.ids import new_id
 from shared.keys import delayed_key, observed_key
@@ -47,6 +48,8 @@ from timers.delayed import STUCK_AFTER, DelayedSweep
 
 NOBODY_ANSWERED = Talk(None, None, None, None, None)
 MOMENT = timedelta(milliseconds=1)
+
+Follow = Callable[..., frozenset[str]]
 
 
 @pytest.fixture
@@ -141,6 +144,54 @@ def test_what_waits_for_an_automation_that_is_not_active_is_skipped(stage: Stage
     stage.after(4 * HOUR).sweep()
     assert stage.stands(found) == ("skipped", "rule_inactive")
     assert stage.pending(found).ended_at == stage.clock.now()
+
+
+def test_a_state_of_which_events_tell_late_fires_once_and_has_its_full_time(stage: Stage) -> None:
+    """The matcher was away for longer than the delay and `DELAY_EXPIRY_H` together."""
+    stage.put(status="pending")
+    rule = stage.rule()
+    found = wait(stage.after(4 * HOUR + EXPIRY + MOMENT), rule)
+    stage.sweep()
+    assert stage.stands(found) == ("executed", None)
+    stage.sweep()
+    assert len(stage.runs()) == 1
+
+
+def test_what_was_armed_late_expires_where_the_sweep_is_away_after_that(stage: Stage) -> None:
+    stage.put(status="pending")
+    rule = stage.rule()
+    found = wait(stage.after(4 * HOUR + EXPIRY), rule)
+    stage.after(EXPIRY + MOMENT).sweep()
+    assert (stage.stands(found), stage.runs()) == (("skipped", "expired"), [])
+
+
+def test_a_state_that_is_older_than_a_short_expiry_fires(stage: Stage) -> None:
+    stage.put(status="pending")
+    rule = stage.rule(delay=1)
+    found = wait(stage.after(HOUR), rule)
+    stage.sweep(expiry=MOMENT)
+    assert stage.stands(found) == ("executed", None)
+
+
+@pytest.mark.parametrize("follow", [move_pending, revive_pending])
+def test_what_hangs_on_a_message_that_is_read_late_has_its_full_time(stage: Stage, follow: Follow) -> None:
+    found = chased(stage)
+    now = stage.after(24 * HOUR + EXPIRY + MOMENT).clock.now()
+    if follow is revive_pending:
+        stage.change("UPDATE pending_executions SET status = 'skipped', ended_at = due_at")
+    row = stage.pending(found)
+    with stage.backends.database.begin() as conn:
+        turn = Turn(found, row.version, row.episode, row.trigger_event, row.due_at)
+        assert follow(conn, [turn], now=now) == {found}
+    stage.sweep()
+    assert stage.stands(found) == ("executed", None)
+
+
+def test_what_has_expired_ends_though_nothing_else_of_it_can_be_read(stage: Stage) -> None:
+    found = stale(stage)
+    stage.change("UPDATE automations SET definition = '[]'")
+    stage.after(4 * HOUR + EXPIRY + MOMENT).sweep()
+    assert stage.stands(found) == ("skipped", "expired")
 
 
 def test_an_automation_that_was_paused_for_a_while_fires_what_is_due_later(stage: Stage) -> None:

@@ -306,11 +306,11 @@ INSERT INTO alert_groups (id, workspace_id, fingerprint, title, body, code, targ
     times, first_at, last_at, tellings, automations)
 SELECT 'g' || i, 'w1', 'f' || i, 't', 'b', 'C', 't', 'r', 1, 1, 1, NOW, NOW, '{}', '{}' FROM n;
 INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, subject_id, anchor, anchor_ms,
-    anchor_seq, trigger_event, episode_key, started_at, due_at, status, version, ended_at, created_at,
-    updated_at)
+    anchor_seq, trigger_event, episode_key, started_at, due_at, status, version, armed_at, ended_at,
+    created_at, updated_at)
 SELECT 'p' || i, 'w1', 'a' || i, 'conversation', 'c' || i, 'state', 1, 0, '{}', 's', NOW,
     CASE i % 1000 WHEN 0 THEN NOW ELSE LATER END,
-    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'executed' END, 1, NOW, NOW, NOW FROM n
+    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'executed' END, 1, NOW, NOW, NOW, NOW FROM n
 """
 WHOLE = re.compile(r"Seq Scan on|^SCAN (?!.*INDEX)")
 SHORT = re.compile(r"\b(k|alerts|CONSTANT)\b")

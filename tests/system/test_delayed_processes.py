@@ -63,6 +63,7 @@ def due(site: Deployment, *paths: str) -> str:
         skip_reason=None,
         run_id=None,
         version=1,
+        armed_at=now,
         claimed_at=None,
         ended_at=None,
         created_at=now,
