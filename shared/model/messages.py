@@ -6,7 +6,7 @@ how the message itself is marked.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ from shared.model.events import Event, id_text
 from shared.model.stamps import Stamp
 from shared.model.subjects import subject_of
 from shared.rules.plain_text import as_text
+from shared.time.clock import from_epoch_ms
 
 MESSAGE_CREATED: Final = "message.created"
+SKEW: Final = timedelta(minutes=5)  # by how much the clocks of publishers may be ahead
 
 _BULK: Final = frozenset({"auto_reply", "bulk", "junk", "list"})
 _HUMAN: Final = frozenset({"", "no"})
@@ -156,10 +158,17 @@ def _short_id(value: object) -> str | None:
 
 
 def _created_at(value: object, event: Event) -> datetime:
+    """Read when a message was written; one from the future would wait for ever, and has just been written."""
+    entered_at = from_epoch_ms(event.stamp[0])
+    told = _told_at(value) or event.occurred_at
+    return told if told <= entered_at + SKEW else entered_at
+
+
+def _told_at(value: object) -> datetime | None:
     try:
-        return parse_instant(value) if isinstance(value, str) else event.occurred_at
+        return parse_instant(value) if isinstance(value, str) else None
     except ValueError:
-        return event.occurred_at
+        return None
 
 
 def _word(value: object) -> str | None:

@@ -1,14 +1,17 @@
 """Messages that events tell of become rows, once, on both databases."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from shared.db.types import must_instant
 from shared.dead_stream import list_dead
+from shared.model.event_fields import format_instant
 from shared.model.events import Context
 from shared.services.backends import Backends
-from shared.time.clock import SystemClock
+from shared.time.clock import SystemClock, from_epoch_ms
 from tests.matching import Post, open_post
 
 
@@ -91,3 +94,14 @@ def test_an_event_without_a_message_makes_no_row(post: Post, message: Any) -> No
     post.publish("conversation.updated", {"conversation": {"id": "c1"}, "message": {"id": "m1"}})
     assert post.step() == 2
     assert post.rows("SELECT * FROM messages") == []
+
+
+def test_a_message_from_the_future_has_just_been_written(post: Post) -> None:
+    row = published(post, {"id": "m1", "createdAt": "2199-01-01T00:00:00Z"})
+    assert must_instant(row.created_at) == from_epoch_ms(row.stamp_ms)
+
+
+def test_a_clock_that_is_a_little_ahead_is_believed(post: Post) -> None:
+    ahead = post.backends.clock.now() + timedelta(minutes=2)
+    row = published(post, {"id": "m1", "createdAt": format_instant(ahead)})
+    assert abs(must_instant(row.created_at) - ahead) < timedelta(milliseconds=1)
