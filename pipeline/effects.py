@@ -23,9 +23,11 @@ from shared.model.effects import (
     UpdateSubject,
 )
 from shared.model.events import Event, event_from_json
-from shared.model.runs import ActionDone
+from shared.model.runs import ActionDone, ClaimedRun
+from shared.model.stamps import Stamp
 from shared.model.subject_events import SOURCE, payload_of
 from shared.model.subjects import DATABASE_FIELD, SubjectRow, changed_fields, data, is_stale
+from shared.time.clock import epoch_ms
 
 ALREADY_EXISTS: Final = "ALREADY_EXISTS"
 CONVERSATION: Final = "conversation"
@@ -139,10 +141,22 @@ def _change(
 
 
 def _stale(effect: UpdateSubject, record: Record, row: SubjectRow) -> list[str]:
-    event: Event = event_from_json(record.run.event)
-    since = max(event.stamp, event.write_stamp)
+    since = _since(record.run, row)
     own = {f"s:{SOURCE}|{event_id}" for event_id in record.own_events}
     return [name for name in effect.fields if is_stale(row, name, since, own)]
+
+
+def _since(run: ClaimedRun, row: SubjectRow) -> Stamp:
+    """Give the stamp of what the run was decided upon: what others wrote after it is not to be undone.
+
+    A run that waited was decided upon its subject as it was when it fired, and upon other subjects no longer
+    by its event; of those it counts what was written since by the clock of the timers.
+    """
+    look = run.look
+    if look is None:
+        event: Event = event_from_json(run.event)
+        return max(event.stamp, event.write_stamp)
+    return look.newest if look.subject == (row.type, row.id) else (epoch_ms(look.at), 0)
 
 
 def _create(effect: CreateSubject, record: Record, book: Book) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from shared.model.pending import Episode, PendingRow, PendingStatus
 from shared.model.runs import RunSource
 from shared.model.stamps import Stamp, format_stamp
 from shared.model.subject_events import payload_of
-from shared.model.subjects import SubjectRow
+from shared.model.subjects import SubjectRow, subject_of
 from shared.rules.episodes import compile_standing, state_episode
 from shared.rules.talk import Talk, message_episode
 from shared.services.automations import apply_changes
@@ -149,8 +149,8 @@ def say(stage: Stage, direction: Direction = Direction.INCOMING, id_: str = "c1"
 
 
 def wait(stage: Stage, automation_id: str, id_: str = "c1", **given: Any) -> str:
-    """Let a state of a conversation wait since it began, as the matcher does; give the row's id."""
-    subject = stage.subject(id_)
+    """Let a state of a conversation, or of a subject of `type_`, wait since it began; give the row's id."""
+    subject = stage.subject(id_, given.pop("type_", "conversation"))
     event = told(stage, subject, given.pop("context", None))
     start = start_of(stage, automation_id, event, subject)
     return arm(stage, automation_id, event, state_episode(start), **given)
@@ -190,16 +190,17 @@ def start_of(stage: Stage, automation_id: str, event: Event, subject: SubjectRow
 
 
 def arm(stage: Stage, automation_id: str, event: Event, episode: Episode, **given: Any) -> str:
-    """Let an episode of a conversation wait; give the row's id."""
+    """Let an episode of the event's subject wait; give the row's id."""
     with stage.backends.database.read() as conn:
         delay = find_automations(conn, [automation_id])[automation_id].definition["execution_delay"]
-    now = stage.clock.now()
+    now, subject = stage.clock.now(), subject_of(event)
+    assert subject is not None
     row = PendingRow(
         id=new_id(),
         workspace_id="w1",
         automation_id=automation_id,
-        subject_type="conversation",
-        subject_id=event.payload["conversation"]["id"],
+        subject_type=subject.type,
+        subject_id=subject.id,
         episode=episode,
         trigger_event=event_to_json(event),
         due_at=episode.started_at + timedelta(minutes=delay),

@@ -126,7 +126,7 @@ class DelayedSweep:
         passed(FaultPoint.DELAYED_BEFORE_COMMIT)
         return Fired(
             runs.woken,
-            [now - row.due_at for row, _ in found.firing],
+            [now - each.row.due_at for each in found.firing],
             Counter(reason for _, reason in found.skipped),
         )
 

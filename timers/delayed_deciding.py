@@ -12,10 +12,19 @@ from shared.services.standing import Lapsed, Rule, Rules, lapse_of, read_facts
 
 
 @dataclass(frozen=True, slots=True)
+class Firing:
+    """A row that fires, its automation, and the newest write of its subject upon which this was decided."""
+
+    row: PendingRow
+    rule: Rule
+    seen: Stamp
+
+
+@dataclass(frozen=True, slots=True)
 class Decisions:
     """Rows that fire, those that do not and why, and those after whose episode another one has begun."""
 
-    firing: list[tuple[PendingRow, Rule]] = field(default_factory=list)
+    firing: list[Firing] = field(default_factory=list)
     skipped: list[tuple[PendingRow, PendingSkip]] = field(default_factory=list)
     moved: list[tuple[PendingRow, Rule, Stamp]] = field(default_factory=list)
 
@@ -42,15 +51,14 @@ def decide(
         rule = current.get(row.automation_id)
         if rule is None or not rule.is_active:
             found.skipped.append((row, PendingSkip.RULE_INACTIVE))
+        elif (lapsed := lapse_of(row, rule, facts, now)) is None:
+            found.firing.append(Firing(row, rule, facts.newest(row)))
         else:
-            _enter(found, row, rule, lapse_of(row, rule, facts, now))
+            _skip(found, row, rule, lapsed)
     return found
 
 
-def _enter(found: Decisions, row: PendingRow, rule: Rule, lapsed: Lapsed | None) -> None:
-    if lapsed is None:
-        found.firing.append((row, rule))
-        return
+def _skip(found: Decisions, row: PendingRow, rule: Rule, lapsed: Lapsed) -> None:
     found.skipped.append((row, lapsed.reason))
     if lapsed.began is not None:
         found.moved.append((row, rule, lapsed.began))

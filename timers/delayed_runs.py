@@ -16,9 +16,10 @@ from shared.model.events import event_from_json
 from shared.model.pending import STOOD_DOWN, PendingRow, PendingStatus, source_id_again
 from shared.model.runs import NewRun, QueueKind, RunSource, queue_for
 from shared.model.sizes import split_for_show
-from shared.model.stamps import Stamp
+from shared.model.stamps import Stamp, format_stamp
 from shared.rules.episodes import state_episode
 from shared.services.standing import Rule
+from timers.delayed_deciding import Firing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +30,26 @@ class Made:
     woken: Sequence[WokenRun]
 
 
-def make_runs(conn: Connection, firing: Sequence[tuple[PendingRow, Rule]], now: datetime) -> Made:
+def make_runs(conn: Connection, firing: Sequence[Firing], now: datetime) -> Made:
     """Insert a run for each row, whose claim this transaction holds locked."""
     if not firing:
         return Made((), ())
-    waiting = Counter(count_waiting(conn, {row.workspace_id for row, _ in firing}))
+    rows = [each.row for each in firing]
+    waiting = Counter(count_waiting(conn, {row.workspace_id for row in rows}))
     runs: list[NewRun] = []
-    for row, rule in firing:
-        waiting[row.workspace_id] += 1
-        runs.append(make_run(row, rule, queue_for(waiting[row.workspace_id] - 1), now))
+    for each in firing:
+        waiting[each.row.workspace_id] += 1
+        runs.append(make_run(each, queue_for(waiting[each.row.workspace_id] - 1), now))
     made = _insert(conn, runs)
-    by_row = [(row, made[row.id].id) for row, _ in firing]
+    by_row = [(row, made[row.id].id) for row in rows]
     new = {run.id for run in runs}
     woken = [run for run in made.values() if run.id in new]
     return Made(by_row, woken)
 
 
-def make_run(row: PendingRow, rule: Rule, queue: QueueKind, now: datetime) -> NewRun:
+def make_run(firing: Firing, queue: QueueKind, now: datetime) -> NewRun:
     """Make the run of a row: about the event that armed it, as deep in its chain as that."""
+    row, definition = firing.row, firing.rule.row.definition
     event = event_from_json(row.trigger_event)
     run_id, context = new_id(), event.context
     shown, whole = split_for_show(dict(row.trigger_event))
@@ -54,13 +57,13 @@ def make_run(row: PendingRow, rule: Rule, queue: QueueKind, now: datetime) -> Ne
         id=run_id,
         workspace_id=row.workspace_id,
         automation_id=row.automation_id,
-        automation_version=rule.row.version,
+        automation_version=firing.rule.row.version,
         source=RunSource.DELAYED,
         source_id=row.id,
         event_key=event.key,
         event_hash=event.hash,
         entry_id=event.entry_id,
-        trigger_type=rule.row.definition["trigger"]["type"],
+        trigger_type=definition["trigger"]["type"],
         subject_type=row.subject_type,
         subject_id=row.subject_id,
         depth=event.depth,
@@ -69,6 +72,7 @@ def make_run(row: PendingRow, rule: Rule, queue: QueueKind, now: datetime) -> Ne
         event=whole,
         queue=queue,
         created_at=now,
+        seen=format_stamp(firing.seen),
     )
 
 

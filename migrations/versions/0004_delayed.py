@@ -20,7 +20,7 @@ TABLE = "pending_executions"
 
 
 def upgrade() -> None:
-    """Create the table and the indexes."""
+    """Create the table and the indexes, and let runs remember what they were made upon."""
     _table()
     op.create_index("uq_pending_executions_state", TABLE, _SUBJECT, unique=True, **_only(_OPEN_STATE))
     _index("ix_pending_executions_due", ["due_at", "id"], "status = 'pending'")
@@ -30,12 +30,14 @@ def upgrade() -> None:
     _index("ix_pending_executions_ended", ["ended_at"], "ended_at IS NOT NULL")
     op.create_index("ix_pending_executions_workspace", TABLE, ["workspace_id", "id"], unique=False)
     op.create_index("ix_pending_executions_automation", TABLE, ["automation_id", "id"], unique=False)
+    op.add_column("automation_runs", sa.Column("seen", sa.String(length=50), nullable=True))
     op.create_index("ix_subjects_updated", "subjects", ["workspace_id", "type", "updated_at", "id"])
 
 
 def downgrade() -> None:
     """Drop them, and everything in them."""
     op.drop_index("ix_subjects_updated", "subjects")
+    op.drop_column("automation_runs", "seen")
     op.drop_table(TABLE)
 
 

@@ -11,7 +11,8 @@ from shared.db.sheet import put_ids
 from shared.db.sql import sql
 from shared.db.types import must_instant, read_json, write_instant
 from shared.model.moves import RunStatus, check_move
-from shared.model.runs import Claim, ClaimedRun, FinishedAction, QueueKind, RunSource
+from shared.model.runs import Claim, ClaimedRun, FinishedAction, Look, QueueKind, RunSource
+from shared.model.stamps import parse_stamp
 
 EARLY: Final = timedelta(seconds=1)
 
@@ -31,7 +32,8 @@ CLAIM_RUNS: Final = sql(
         started_at = COALESCE(started_at, :now), next_attempt_at = NULL
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, source, source_id, trigger_type,
-        input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
+        input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
+        subject_type, subject_id, seen, created_at
     """,
     id="text",
 )
@@ -86,13 +88,21 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
         queue=QueueKind(row.queue),
         stop_reason=row.stop_reason,
         finished=finished,
+        look=_look(row),
     )
+
+
+def _look(row: Any) -> Look | None:
+    if row.seen is None:
+        return None
+    return Look((row.subject_type, row.subject_id), parse_stamp(row.seen), must_instant(row.created_at))
 
 
 FIND_CLAIMED: Final = sql(
     """
     SELECT id, lease, workspace_id, automation_id, source, source_id, trigger_type, input, event, depth,
-        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
+        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
+        subject_type, subject_id, seen, created_at
     FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
     """
 )

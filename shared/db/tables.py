@@ -124,6 +124,7 @@ RUNS: Final = Table(
     Column("next_attempt_at", UtcDateTime),
     Column("stop_reason", String(50)),
     Column("fingerprint", String(64)),
+    Column("seen", String(50)),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from shared.model.effects import Effect
 from shared.model.moves import SkipReason
+from shared.model.stamps import Stamp
 
 WORKER_CRASHED: Final = "WORKER_CRASHED"
 BULK_ABOVE: Final = 500
@@ -41,7 +42,10 @@ def source_id_of(automation_id: str, event_key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut."""
+    """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut.
+
+    `seen` is the newest write of its subject upon which it was made, as a stamp; None if its event decided.
+    """
 
     id: str
     workspace_id: str
@@ -61,6 +65,7 @@ class NewRun:
     event: Mapping[str, Any] | None
     queue: QueueKind
     created_at: datetime
+    seen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +99,20 @@ class FinishedAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What a run that waited was made upon: its subject, the `newest` write of it, and when that was."""
+
+    subject: tuple[str, str]
+    newest: Stamp
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedRun:
     """A run that is ours to drive, as it stood when it was claimed.
 
-    `stop_reason` is set where a person wanted it to end while an earlier attempt was under way.
+    `look` is None for a run that was made upon an event alone. `stop_reason` is set where a person wanted it
+    to end while an earlier attempt was under way.
     """
 
     claim: Claim
@@ -116,6 +131,7 @@ class ClaimedRun:
     queue: QueueKind
     stop_reason: str | None
     finished: tuple[FinishedAction, ...]
+    look: Look | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,10 @@ class Facts:
     messages: Mapping[MessageKey, Message]
     talks: Mapping[TalkAsk, Talk]
 
+    def newest(self, row: PendingRow) -> Stamp:
+        """Give the stamp of the newest write of a row's subject, which must be there."""
+        return self.subjects[_subject_key(row)].newest
+
 
 @dataclass(frozen=True, slots=True)
 class Lapsed:
