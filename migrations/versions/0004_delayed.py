@@ -28,6 +28,7 @@ def upgrade() -> None:
     _index("ix_pending_executions_claimed", ["claimed_at"], "status = 'processing'")
     _index("ix_pending_executions_open", ["workspace_id", "subject_type", "subject_id"], "ended_at IS NULL")
     _index("ix_pending_executions_ended", ["ended_at"], "ended_at IS NOT NULL")
+    _index("ix_pending_executions_lapsed", [*_SUBJECT, "anchor_ms", "anchor_seq"], _LAPSED)
     op.create_index("ix_pending_executions_workspace", TABLE, ["workspace_id", "id"], unique=False)
     op.create_index("ix_pending_executions_automation", TABLE, ["automation_id", "id"], unique=False)
     op.add_column("automation_runs", sa.Column("seen", sa.String(length=50), nullable=True))
@@ -42,6 +43,7 @@ def downgrade() -> None:
 
 
 _OPEN_STATE = "ended_at IS NULL AND anchor = 'state'"
+_LAPSED = "ended_at IS NOT NULL AND anchor = 'awaiting_agent'"
 _SUBJECT = ["automation_id", "subject_type", "subject_id"]
 
 

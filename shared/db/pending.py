@@ -120,10 +120,11 @@ def lock_episodes(conn: Connection, keys: Iterable[EpisodeKey]) -> dict[EpisodeK
 
 LOCK_LAPSED: Final = sql(
     f"""
-    SELECT {_STANDS} FROM pending_executions r
-    JOIN {{rows}} ON r.automation_id = x.automation_id AND r.subject_type = x.subject_type
-        AND r.subject_id = x.subject_id
-    WHERE (r.anchor || '') = 'awaiting_agent' AND r.ended_at IS NOT NULL ORDER BY r.id {{lock}}
+    WITH k AS MATERIALIZED (SELECT (SELECT p.id FROM pending_executions p
+        WHERE p.automation_id = x.automation_id AND p.subject_type = x.subject_type
+            AND p.subject_id = x.subject_id AND p.anchor = 'awaiting_agent' AND p.ended_at IS NOT NULL
+        ORDER BY p.anchor_ms DESC, p.anchor_seq DESC, p.id DESC LIMIT 1) AS id FROM {{rows}})
+    SELECT {_STANDS} FROM pending_executions r JOIN k ON r.id = k.id ORDER BY r.id {{lock}}
     """,
     automation_id="text",
     subject_type="text",
@@ -132,9 +133,8 @@ LOCK_LAPSED: Final = sql(
 
 
 def lock_lapsed(conn: Connection, keys: Iterable[OpenKey]) -> dict[OpenKey, Stand]:
-    """Lock the rows that waited for an agent; give the newest of each automation and subject."""
-    locked = map(_stand, put(conn, LOCK_LAPSED, _named(_ABOUT, keys)))
-    found = sorted(locked, key=lambda each: each.episode.anchor_stamp)
+    """Lock the newest row that waited for an agent of each automation and subject, and waits no longer."""
+    found = map(_stand, put(conn, LOCK_LAPSED, _named(_ABOUT, keys)))
     return {(each.automation_id, each.subject_type, each.subject_id): each for each in found}
 
 

@@ -11,6 +11,7 @@ _WAITS: Final = text("status = 'pending'")
 _CLAIMED: Final = text("status = 'processing'")
 _OPEN_STATE: Final = text("ended_at IS NULL AND anchor = 'state'")
 _OPEN: Final = text("ended_at IS NULL")
+_LAPSED: Final = text("ended_at IS NOT NULL AND anchor = 'awaiting_agent'")
 _ENDED: Final = text("ended_at IS NOT NULL")
 
 # The index on what waits is by workspace too, so that a sweep can take the oldest of each in turn.
@@ -70,6 +71,16 @@ PENDING_EXECUTIONS: Final = Table(
         sqlite_where=_OPEN,
     ),
     Index("ix_pending_executions_ended", "ended_at", postgresql_where=_ENDED, sqlite_where=_ENDED),
+    Index(
+        "ix_pending_executions_lapsed",
+        "automation_id",
+        "subject_type",
+        "subject_id",
+        "anchor_ms",
+        "anchor_seq",
+        postgresql_where=_LAPSED,
+        sqlite_where=_LAPSED,
+    ),
     Index("ix_pending_executions_workspace", "workspace_id", "id"),
     Index("ix_pending_executions_automation", "automation_id", "id"),
 )

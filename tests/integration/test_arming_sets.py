@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
-from shared.db.pending import lock_about, lock_episodes, lock_open
+from shared.db.pending import lock_about, lock_episodes, lock_lapsed, lock_open
 from shared.db.talk_facts import TalkAsk, read_talk
 from shared.faults import FaultPoint
 from shared.services.backends import Backends
@@ -36,6 +36,10 @@ from tests.statements import explain, statements
 
 TEN = hour("10:00")
 MINUTE = timedelta(minutes=1)
+ENDED_OF_C2 = text(
+    "SELECT id FROM pending_executions"
+    " WHERE automation_id = 'a0-1' AND subject_id = 'c2' AND ended_at IS NOT NULL"
+)
 NO_WALK = ("SCAN r", "SCAN m", "Seq Scan on")
 
 
@@ -201,6 +205,22 @@ def test_what_is_asked_of_rows_goes_by_indexes(desk: Desk) -> None:
     assert len(plans) == 3
     for told in plans:
         assert not [bad for bad in NO_WALK if bad in told], told
+
+
+def test_of_what_waited_for_an_agent_the_newest_row_alone_is_read(desk: Desk) -> None:
+    """A conversation may have had any number of episodes; all but the newest stay unread and unlocked."""
+    fill_pending(desk.backends.database, 20_000)
+    key = ("a0-1", "conversation", "c2")
+    with desk.backends.database.begin() as conn, statements(conn) as seen:
+        found = lock_lapsed(conn, [key, ("a0-1", "conversation", "nobody")])
+    with desk.backends.database.read() as conn:
+        (plan,) = [explain(conn, *each) for each in seen]
+        ended = conn.execute(ENDED_OF_C2).scalars().all()
+    assert len(ended) > 1
+    assert {each.id for each in found.values()} == {max(ended)}
+    assert found.keys() == {key}
+    assert not [bad for bad in NO_WALK if bad in plan], plan
+    assert "ix_pending_executions_lapsed" in plan, plan
 
 
 def test_talk_is_read_from_the_ends_of_conversations(desk: Desk) -> None:
