@@ -15,9 +15,8 @@ from matcher.talk_deciding import ANCHORS, TalkCase, decide_talk
 from shared.db.messages import MessageKey, find_messages
 from shared.db.pending import OpenKey, Stand, find_trigger_events, lock_lapsed
 from shared.db.talk_facts import read_talk
-from shared.model.events import event_from_json
 from shared.model.messages import Message
-from shared.model.pending import Anchor
+from shared.model.pending import Anchor, trigger_event_of
 from shared.rules.talk import is_from_machine
 
 
@@ -32,7 +31,7 @@ def state_deeds(conn: Connection, wave: Iterable[Projected], ledger: Ledger, now
     events = find_trigger_events(conn, read)
     for each, delayed, stand in asked:
         event = events.get(stand.id) if stand else None
-        armed_by = None if event is None else event_from_json(event)
+        armed_by = None if event is None else trigger_event_of(event)
         yield from decide_state(StateCase(each, delayed, stand, armed_by, now))
 
 

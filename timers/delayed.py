@@ -50,11 +50,15 @@ log: Final = get_logger("timers")
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What one transaction did: runs to be woken, how late each row was, how many were skipped and why."""
+    """What one transaction did: runs to be woken, how late each row was, how many were skipped and why.
+
+    `unreadable` are the ids of those that were skipped since what is stored of them cannot be read.
+    """
 
     runs: Sequence[WokenRun]
     late: Sequence[timedelta]
     skipped: Counter[PendingSkip]
+    unreadable: Sequence[str] = ()
 
 
 class DelayedSweep:
@@ -89,14 +93,17 @@ class DelayedSweep:
         return len(claims)
 
     def _settle(self, claims: Sequence[DueClaim]) -> None:
-        """Settle claims as one set, or each alone where one spoils it; that one stays claimed for a while."""
+        """Settle claims as one set, or each alone where one spoils it.
+
+        That one stays claimed for a while, and comes back until it has expired.
+        """
         try:
             self._commit(claims)
-        except (*DATA_FAULTS, KnockonError) as error:
+        except (*DATA_FAULTS, AssertionError, AttributeError, KnockonError) as error:
             if isinstance(error, DBAPIError) and not is_data_fault(error):
                 raise
             if len(claims) == 1:
-                log.error("delayed_not_settled", pending_id=claims[0].id, reason=str(error)[:200])
+                log.error("delayed_not_settled", pending_id=claims[0].id, reason=repr(error)[:200])
                 return
             for claim in claims:
                 self._settle([claim])
@@ -112,13 +119,14 @@ class DelayedSweep:
             log.info("delayed_fired", count=len(fired.runs))
         if fired.skipped:
             log.info("delayed_skipped", reasons={str(why): n for why, n in fired.skipped.items()})
+        for pending_id in fired.unreadable:
+            log.error("delayed_unreadable", pending_id=pending_id, reason=str(PendingSkip.UNREADABLE))
         self._count(fired)
 
     def _write(self, claims: Sequence[DueClaim], now: datetime, conn: Connection) -> Fired:
-        rows = lock_claimed(conn, claims)
-        if not rows:
-            return Fired((), (), Counter())
-        found = decide(conn, rows, self._rules, now - self._expiry, now)
+        locked = lock_claimed(conn, claims)
+        found = decide(conn, locked.rows, self._rules, now - self._expiry, now)
+        found.skipped.extend((claim, PendingSkip.UNREADABLE) for claim in locked.unreadable)
         runs = make_runs(conn, found.firing, now)
         execute_claimed(conn, runs.by_row, now=now)
         skip_claimed(conn, found.skipped, now=now)
@@ -128,6 +136,7 @@ class DelayedSweep:
             runs.woken,
             [now - each.row.due_at for each in found.firing],
             Counter(reason for _, reason in found.skipped),
+            [each.id for each, reason in found.skipped if reason is PendingSkip.UNREADABLE],
         )
 
     def _return_stuck(self) -> None:

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from shared.model.pending import PendingRow, PendingSkip, has_expired
+from shared.db.pending_due import DueClaim
+from shared.model.pending import PendingRow, PendingSkip, has_expired, trigger_event_of
 from shared.model.stamps import Stamp
 from shared.services.standing import Lapsed, Rule, Rules, lapse_of, read_facts
 
@@ -25,7 +26,7 @@ class Decisions:
     """Rows that fire, those that do not and why, and those after whose episode another one has begun."""
 
     firing: list[Firing] = field(default_factory=list)
-    skipped: list[tuple[PendingRow, PendingSkip]] = field(default_factory=list)
+    skipped: list[tuple[PendingRow | DueClaim, PendingSkip]] = field(default_factory=list)
     moved: list[tuple[PendingRow, Rule, Stamp]] = field(default_factory=list)
 
 
@@ -51,6 +52,8 @@ def decide(
         rule = current.get(row.automation_id)
         if rule is None or not rule.is_active:
             found.skipped.append((row, PendingSkip.RULE_INACTIVE))
+        elif not rule.is_readable or trigger_event_of(row.trigger_event) is None:
+            found.skipped.append((row, PendingSkip.UNREADABLE))
         elif (lapsed := lapse_of(row, rule, facts, now)) is None:
             found.firing.append(Firing(row, rule, facts.newest(row)))
         else:

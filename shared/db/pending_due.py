@@ -121,9 +121,23 @@ LOCK_CLAIMED: Final = sql(
 )
 
 
-def lock_claimed(conn: Connection, claims: Iterable[DueClaim]) -> list[PendingRow]:
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Rows whose claim still stands, and the claims of those that are there but cannot be read."""
+
+    rows: list[PendingRow]
+    unreadable: list[DueClaim]
+
+
+def lock_claimed(conn: Connection, claims: Iterable[DueClaim]) -> Locked:
     """Lock the rows whose claim still stands; the others were closed, cancelled or given back meanwhile."""
-    return [pending_row(row) for row in LOCK_CLAIMED.run_set(conn, _claims(claims))]
+    found = Locked([], [])
+    for row in LOCK_CLAIMED.run_set(conn, _claims(claims)):
+        try:
+            found.rows.append(pending_row(row))
+        except ValueError:
+            found.unreadable.append(DueClaim(row.id, row.version))
+    return found
 
 
 EXECUTE: Final = sql(
@@ -170,7 +184,7 @@ SKIP: Final = sql(
 
 
 def skip_claimed(
-    conn: Connection, skipped: Iterable[tuple[PendingRow, PendingSkip]], *, now: datetime
+    conn: Connection, skipped: Iterable[tuple[PendingRow | DueClaim, PendingSkip]], *, now: datetime
 ) -> frozenset[str]:
     """Move locked rows from processing to skipped, each with its reason; give the ids of those that moved."""
     check_pending_move(PendingStatus.PROCESSING, PendingStatus.SKIPPED)

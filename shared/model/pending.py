@@ -7,7 +7,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from shared.errors import IllegalMove
+from shared.errors import BadEvent, IllegalMove
+from shared.model.events import Event, event_from_json
 from shared.model.moves import SkipReason
 from shared.model.stamps import Stamp
 
@@ -38,6 +39,7 @@ class PendingSkip(StrEnum):
     CONDITIONS_CHANGED = "conditions_changed"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+    UNREADABLE = "unreadable"
 
 
 # A skipped one comes back only where its episode begins anew, an executed one is corrected by its own run.
@@ -81,6 +83,17 @@ def has_expired(due_at: datetime, armed_at: datetime, oldest: datetime) -> bool:
     What began to wait when it had long been due, since its events were read late, has its full time.
     """
     return max(due_at, armed_at) < oldest
+
+
+def trigger_event_of(stored: Any) -> Event | None:
+    """Read the event that armed a row, as it is stored with it; None where that is no event."""
+    try:
+        event = event_from_json(stored)
+        told: tuple[object, ...] = (event.stamp, event.key, event.hash)
+        payload: object = event.payload
+        return event if all(told) and isinstance(payload, Mapping) else None
+    except (BadEvent, AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def source_id_again(pending_id: str, run_id: str) -> str:

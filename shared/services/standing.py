@@ -39,6 +39,13 @@ class Rule:
     standing: Standing | None
 
     @property
+    def is_readable(self) -> bool:
+        """Tell whether a run can be made for it; of anything else that is wrong the run will tell."""
+        definition: object = self.row.definition
+        trigger = definition.get("trigger") if isinstance(definition, Mapping) else None
+        return isinstance(trigger, Mapping) and isinstance(trigger.get("type"), str)
+
+    @property
     def is_active(self) -> bool:
         """Tell whether what waits for it may fire."""
         return self.row.status is AutomationStatus.ACTIVE and self.row.deleted_at is None
@@ -46,7 +53,7 @@ class Rule:
     def due_at(self, started_at: datetime) -> datetime | None:
         """Say when an episode that begins now would come due; None where the automation no longer waits."""
         delay, active = self.row.definition.get("execution_delay"), self.row.activated_ms
-        if delay is None or active is None:
+        if not isinstance(delay, int) or active is None:
             return None
         return due_after(started_at, delay, active)
 
@@ -76,8 +83,11 @@ class Rules:
 
 
 def _compiled(row: AutomationRow) -> Standing | None:
+    definition: object = row.definition
+    if not isinstance(definition, Mapping):
+        return None
     try:
-        return compile_standing(row.definition.get("conditions"))
+        return compile_standing(definition.get("conditions"))
     except DefinitionError:
         return None
 

@@ -450,16 +450,46 @@ def test_a_row_whose_run_stood_down_may_have_another_one(stage: Stage) -> None:
     assert [each and each.id for each in shown] == [found, found]
 
 
-def test_a_row_that_cannot_be_read_stops_no_other_and_is_told_of(stage: Stage) -> None:
+UNREADABLE = {
+    "no event": "UPDATE pending_executions SET trigger_event = '{}' WHERE id = :row",
+    "a list": "UPDATE pending_executions SET trigger_event = '[]' WHERE id = :row",
+    "a text": "UPDATE pending_executions SET trigger_event = '\"x\"' WHERE id = :row",
+    "an anchor of no kind": "UPDATE pending_executions SET anchor = 'moon' WHERE id = :row",
+    "no trigger": "UPDATE automations SET definition = '{}' WHERE id = :rule",
+    "no definition": "UPDATE automations SET definition = '[]' WHERE id = :rule",
+}
+
+
+@pytest.mark.parametrize("damage", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_skipped_and_told_of_and_stops_no_other(stage: Stage, damage: str) -> None:
     broken = stale(stage)
     stage.put("c2", status="pending")
-    whole = wait(stage, stage.rule(), "c2")
-    stage.change("UPDATE pending_executions SET trigger_event = '{}' WHERE id = :id", id=broken)
+    whole = wait(stage, stage.rule(key="other"), "c2")
+    given = {":row": broken, ":rule": stage.pending(broken).automation_id}
+    (name,) = [name for name in given if name in damage]
+    stage.change(damage, **{name[1:]: given[name]})
     with capture_logs() as logs:
         stage.after(4 * HOUR).sweep()
-    assert (stage.stands(broken), stage.stands(whole)) == (("processing", None), ("executed", None))
-    (line,) = [line for line in logs if line["event"] == "delayed_not_settled"]
-    assert line["pending_id"] == broken
+    (stood,) = stage.rows("SELECT status, skip_reason FROM pending_executions WHERE id = :id", id=broken)
+    assert (tuple(stood), stage.stands(whole)) == (("skipped", "unreadable"), ("executed", None))
+    assert [line["pending_id"] for line in logs if line["event"] == "delayed_unreadable"] == [broken]
+    assert stage.count(delayed_key(stage.backends.keys, "skipped:unreadable")) == 1
+
+
+def test_what_spoils_its_settling_is_told_of_each_time_and_ends_as_expired(stage: Stage) -> None:
+    """Here what is known of its subject cannot be read; nothing says that this will be so for ever."""
+    broken = stale(stage)
+    stage.put("c2", status="pending")
+    whole = wait(stage, stage.rule(key="other"), "c2")
+    stage.change("UPDATE subjects SET writes = '{\"touches\": 1, \"fields\": 1}' WHERE id = 'c1'")
+    with capture_logs() as logs:
+        stage.after(4 * HOUR).sweep()
+        stage.after(STUCK_AFTER + MOMENT).sweep()
+        assert (stage.stands(broken), stage.stands(whole)) == (("processing", None), ("executed", None))
+        stage.after(EXPIRY).sweep()
+    assert stage.stands(broken) == ("skipped", "expired")
+    told = [line["pending_id"] for line in logs if line["event"] == "delayed_not_settled"]
+    assert told == [broken, broken]
 
 
 def test_while_redis_is_away_rows_fire_and_their_runs_wait_for_the_watchdog(stage: Stage) -> None:
