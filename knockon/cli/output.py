@@ -125,5 +125,6 @@ def show_start(text: str) -> str:
 
 
 def _cell(value: object) -> Text:
-    text = "" if value is None else show(str(value))
+    """Write a value on one line, so that one row stays one row whatever an id holds."""
+    text = "" if value is None else show(str(value)).replace("\n", "\\n").replace("\t", "\\t")
     return Text(text, STYLES.get(text, ""))

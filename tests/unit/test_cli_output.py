@@ -52,6 +52,12 @@ def test_what_is_no_terminal_gets_no_colors_and_is_not_cut(capsys: pytest.Captur
     assert lines[2].split() == ["[red]y[/red]"]
 
 
+def test_a_row_stays_one_row_whatever_its_cells_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("A", "B"), [("one\ntwo\tthree", "x"), ("four", "y")])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[1:]] == [["one\\ntwo\\tthree", "x"], ["four", "y"]]
+
+
 def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_error("no \x1b[31m colors")
     captured = capsys.readouterr()
