@@ -245,3 +245,21 @@ def test_what_was_said_before_anything_was_resolved_waits_for_nobody(desk: Desk)
     desk.tell(message(NOON - MINUTE, "m1"))
     assert desk.open() == []
     assert desk.stands() == [("skipped", "episode_moved")]
+
+
+@pytest.mark.parametrize("direction", ["incoming", "outgoing"])
+def test_a_message_that_says_it_is_from_the_future_waits_since_it_came(desk: Desk, direction: str) -> None:
+    desk.rule("MESSAGE_CREATED", 60)
+    desk.tell(message(NOON, "m1", direction, createdAt="2199-01-01T00:00:00Z"))
+    row = desk.row()
+    assert (row.episode.started_at, row.due_at) == (NOON, NOON + HOUR)
+
+
+@pytest.mark.parametrize("direction", ["incoming", "outgoing"])
+def test_a_message_that_says_it_is_ages_old_has_been_due_and_waits_since_it_was_read(
+    desk: Desk, direction: str
+) -> None:
+    desk.rule("MESSAGE_CREATED", 60)
+    desk.tell(message(NOON, "m1", direction, createdAt="1970-01-01T00:00:00Z"))
+    row = desk.row()
+    assert row.due_at < row.armed_at == row.created_at

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from shared.db.claims import Lessee, claim_runs, find_claimed
 from shared.db.types import read_json
+from shared.model.runs import Look
 from shared.model.subjects import data
 from shared.services.runs import ReplayFrom, replay
 from tests.delayed_stage import HOUR, MINUTE, Stage, drive, engine_of, open_stage, run_of, wait
@@ -114,6 +116,18 @@ def test_a_replay_counts_from_when_the_run_was_made(stage: Stage, kind: Kind, th
     drive(stage, engine_of(stage))
     expected = ([], "new") if then is None else ([kind.field], then)
     assert (stale(stage, found), written(stage, kind)) == expected
+
+
+def test_who_claims_the_run_and_who_takes_it_over_know_what_it_was_made_upon(stage: Stage) -> None:
+    found = waiting(stage, KINDS["ASSIGN"])
+    newest = stage.subject("s1").newest
+    stage.after(4 * HOUR).sweep()
+    now = stage.clock.now()
+    with stage.backends.database.begin() as conn:
+        (claimed,) = claim_runs(conn, [run_of(stage, found).id], Lessee("me", now, HOUR))
+        taken_over = find_claimed(conn, claimed.claim)
+    assert claimed.look == Look(("conversation", "s1"), newest, now)
+    assert taken_over == claimed
 
 
 @pytest.mark.parametrize("later", [timedelta(), MOMENT])
