@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator
 
 from api.auth import needs
 from api.paging import Listed, Page
@@ -53,8 +53,8 @@ class ReplayIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     filter: BulkFilter
-    from_start: bool = False
-    confirm: bool = False
+    from_start: StrictBool = False
+    confirm: StrictBool = False
 
     @field_validator("filter")
     @classmethod

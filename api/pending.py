@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy import Connection
 
 from api.auth import needs
+from api.errors import at_field
 from api.paging import Listed, Page, PageAsked, no_cursor
 from api.pending_models import PendingOut
 from api.runs import ID_CHARS_MAX, Automation, read_subject
@@ -19,7 +20,7 @@ from shared.model.event_fields import parse_instant
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
 from shared.services.backends import Caller
-from shared.services.pending import cancel_waiting, get_pending
+from shared.services.pending import cancel_waiting, check_filters, get_pending
 from shared.services.references import ever_automation_id
 from shared.services.workspaces import Scope
 
@@ -77,6 +78,8 @@ def cancel_one(caller: Writer, backends: Served, pending_id: PendingId) -> Pendi
 
 
 def _query(conn: Connection, caller: Caller, asked: Which, page: PageAsked) -> PendingQuery:
+    with at_field("skip_reason"):
+        check_filters(asked.status, asked.skip_reason)
     automation_id = ever_automation_id(conn, caller.workspace_id, asked.automation)
     return PendingQuery(
         workspace_id=caller.workspace_id,

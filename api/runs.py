@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from sqlalchemy import Connection
 
 from api.auth import needs
-from api.errors import refused_at
+from api.errors import at_field, refused_at
 from api.log_lines import LogOut
 from api.paging import Listed, Page, PageAsked
 from api.pending_models import PendingOut
@@ -27,7 +27,7 @@ from shared.model.subjects import SubjectRef
 from shared.model.triggers import TriggerType
 from shared.services.backends import Caller
 from shared.services.references import ever_automation_id
-from shared.services.runs import Cancelled, Insistence, ReplayFrom, cancel, replay
+from shared.services.runs import Cancelled, Insistence, ReplayFrom, cancel, check_filters, replay
 from shared.services.workspaces import Scope
 
 ID_CHARS_MAX: Final = 100
@@ -116,7 +116,7 @@ class ReplayIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    from_start: bool = False
+    from_start: StrictBool = False
 
 
 class ReplayedOut(BaseModel):
@@ -131,7 +131,7 @@ class CancelIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    force: bool = False
+    force: StrictBool = False
 
 
 class CancelledOut(BaseModel):
@@ -177,7 +177,9 @@ async def read_standing(
         ),
     ] = None,
 ) -> RunQuery:
-    """Read how the runs stand that are asked for."""
+    """Read how the runs stand that are asked for. Raises Refused for filters that exclude each other."""
+    with at_field("fingerprint"):
+        check_filters(status, fingerprint)
     return RunQuery("", 0, status, fingerprint=fingerprint)
 
 

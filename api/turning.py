@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Final, Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from api.automations import AutomationOut, Reference, Writer
 from api.served import Served
@@ -41,7 +41,7 @@ class ActivateIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    arm_existing: bool = False
+    arm_existing: StrictBool = False
 
 
 @router.post("/v1/automations/{automation}/activate")

@@ -1,7 +1,8 @@
 """Options of commands as frozen dataclasses: one field an option, so that a command takes one argument."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar, get_type_hints
 import typer
 
 from knockon.cli.output import Form
+from shared.errors import ConfigError
 
 Options = TypeVar("Options")
 
@@ -27,6 +29,15 @@ class ListOptions:
 
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
+
+
+@contextmanager
+def at_option(name: str) -> Iterator[None]:
+    """Take a refusal of what an option says for a wrong use of the command, and name the option."""
+    try:
+        yield
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint=name) from error
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from knockon.cli.connections import caller, opened_database, opened_with_redis_or_without
-from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, at_option, takes
 from knockon.cli.output import Form, print_json, print_line, print_table, show_instant
 from shared.db.pending_lists import PendingQuery, list_pending
 from shared.db.pending_reads import PendingSummary
@@ -14,7 +14,7 @@ from shared.masking import mask_tree
 from shared.model.delays import show_delay
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.subjects import SubjectRef
-from shared.services.pending import cancel_waiting, get_pending
+from shared.services.pending import cancel_waiting, check_filters, get_pending
 from shared.services.pending_shown import pending_document
 from shared.services.references import check_workspace, ever_automation_id
 
@@ -66,6 +66,8 @@ def add_to(app: typer.Typer) -> None:
 @takes(ListOptions)
 def list_some(options: ListOptions) -> None:
     """List what waits or has waited, newest first; with --status pending what is due first."""
+    with at_option("--reason"):
+        check_filters(options.status, options.reason)
     with opened_database() as database, database.read() as conn:
         check_workspace(conn, options.workspace)
         query = PendingQuery(

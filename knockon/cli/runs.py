@@ -8,7 +8,7 @@ import typer
 
 from knockon.cli import moves
 from knockon.cli.connections import opened_database
-from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, at_option, takes
 from knockon.cli.output import (
     Form,
     print_json,
@@ -28,6 +28,7 @@ from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
 from shared.services.pending_shown import pending_document
 from shared.services.references import check_workspace, ever_automation_id
+from shared.services.runs import check_filters
 
 group = typer.Typer(help="What ran; once more, or not at all.", no_args_is_help=True)
 
@@ -70,6 +71,8 @@ def add_to(app: typer.Typer) -> None:
 @takes(ListOptions)
 def list_some(options: ListOptions) -> None:
     """List a workspace's runs, newest first."""
+    with at_option("--fingerprint"):
+        check_filters(options.status, options.fingerprint)
     with opened_database() as database, database.read() as conn:
         check_workspace(conn, options.workspace)
         wanted = ever_automation_id(conn, options.workspace, options.automation or None)

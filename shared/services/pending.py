@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from shared.db.history import RunLog, insert_logs
 from shared.db.pending_moves import cancel_pending
 from shared.db.pending_reads import PendingDetail, PendingSummary, find_pending
-from shared.errors import Conflict, NotFound
+from shared.errors import ConfigError, Conflict, NotFound
 from shared.keys import delayed_key
 from shared.logs import get_logger
 from shared.model.pending import PendingSkip, PendingStatus
@@ -18,6 +18,12 @@ from shared.services.counting import count_up
 from shared.services.references import check_workspace
 
 log: Final = get_logger("pending")
+
+
+def check_filters(status: PendingStatus | None, reason: PendingSkip | None) -> None:
+    """Raise ConfigError for filters that exclude each other: only what was skipped has a reason."""
+    if reason is not None and status not in (None, PendingStatus.SKIPPED):
+        raise ConfigError(f"goes with the status {PendingStatus.SKIPPED} alone; what is {status} has none")
 
 
 def get_pending(conn: Connection, caller: Caller, pending_id: str) -> PendingDetail:

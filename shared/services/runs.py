@@ -22,7 +22,7 @@ from shared.db.persons_moves import (
 )
 from shared.db.reads import RunSummary, find_run_rows
 from shared.db.runs_new import count_waiting, insert_runs
-from shared.errors import Conflict, NotFound
+from shared.errors import ConfigError, Conflict, NotFound
 from shared.ids import new_id
 from shared.model.eventless import Start, make_run
 from shared.model.events import Event, EventDraft, encode_fields
@@ -70,6 +70,14 @@ class Replays:
 
     replayed: tuple[str, ...]
     going_on: tuple[str, ...]
+
+
+def check_filters(status: RunStatus | None, fingerprint: str | None) -> None:
+    """Raise ConfigError for filters that exclude each other: only dead letters are in groups."""
+    if fingerprint is not None and status not in (None, RunStatus.DEAD_LETTER):
+        raise ConfigError(
+            f"goes with the status {RunStatus.DEAD_LETTER} alone; what is {status} is in no group"
+        )
 
 
 def start_by_hand(backends: Backends, caller: Caller, reference: str, payload: Mapping[str, Any]) -> str:

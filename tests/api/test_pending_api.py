@@ -69,6 +69,31 @@ def test_pages_go_on_where_the_last_one_ended(api: Api, waiting: str, query: str
     assert api("GET", f"{PATH}?{other}cursor={first}", key=key).status_code == 422
 
 
+@pytest.mark.parametrize("status", ["pending", "processing", "executed"])
+def test_a_reason_with_a_status_that_has_none_is_refused(api: Api, waiting: str, status: str) -> None:
+    refused = api("GET", f"{PATH}?status={status}&skip_reason=expired", key=api.key())
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, "skip_reason")
+    assert api("GET", f"{PATH}?status=skipped&skip_reason=expired", key=api.key()).status_code == 200
+
+
+@pytest.mark.parametrize("given", [1, "yes", "true", None])
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/automations/chase/activate", "arm_existing"),
+        ("/v1/runs/r1/replay", "from_start"),
+        ("/v1/runs/r1/cancel", "force"),
+        ("/v1/runs/replay", "confirm"),
+    ],
+)
+def test_only_true_and_false_are_yes_and_no(
+    api: Api, waiting: str, path: str, field: str, given: object
+) -> None:
+    body = {field: given, "filter": {"status": "FAILED"}} if path.endswith("runs/replay") else {field: given}
+    refused = api("POST", path, key=api.key(), json=body)
+    assert (refused.status_code, refused.json()["details"]["field"]) == (422, field)
+
+
 def test_one_is_shown_with_the_event_that_armed_it_masked(api: Api, waiting: str) -> None:
     shown = api("GET", f"{PATH}/p1", key=api.key(Scope.RUNS_READ))
     assert shown.json()["trigger_event"]["payload"]["n"] == 1

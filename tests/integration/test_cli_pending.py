@@ -62,6 +62,8 @@ def test_what_waits_is_listed_with_filters_shown_and_cancelled_once(knockon: Kno
     assert knockon("pending", "cancel", "p1").stdout == "cancelled\n"
     assert "skipped (cancelled)" in knockon("pending", "cancel", "p1", code=1).stderr
     assert "there is no pending execution" in knockon("pending", "show", "p1", "-w", "w2", code=1).stderr
+    clash = knockon("pending", "list", "--status", "pending", "--reason", "expired", code=2).stderr
+    assert "goes with the status skipped alone" in " ".join(clash.replace("│", " ").split())
     assert "is no subject" in knockon("pending", "list", "--subject", "p1", code=2).stderr
 
 
