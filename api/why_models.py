@@ -8,8 +8,10 @@ from pydantic import BaseModel, Field
 from api.pending_models import PendingOut
 from shared.event_stream import EntryState
 from shared.model.moves import RunStatus
+from shared.model.pending import PendingStatus
 from shared.model.statuses import AutomationStatus
 from shared.rules.examining import CheckName
+from shared.services.backtests import Made
 from shared.services.verdicts import Verdict
 
 
@@ -108,11 +110,19 @@ class ActionOut(BaseModel):
     fault: FaultOut | None
 
 
+class StandingOut(BaseModel):
+    """The pending execution that an episode has."""
+
+    id: str
+    status: PendingStatus
+
+
 class WaitOut(BaseModel):
     """Since when an episode goes on, and when it would be due."""
 
     started_at: datetime
     due_at: datetime
+    already: StandingOut | None = Field(description="What waits, or has run, for this episode.")
 
 
 class DryRunOut(BaseModel):
@@ -143,6 +153,9 @@ class ExampleOut(BaseModel):
 
     entry_id: str
     type: str
+    made: Made = Field(
+        description="would_run; of a draft that waits armed, or goes_on where its episode has begun; nothing."
+    )
     stopped_by: CheckOut | None
     blamed: list[LeafOut]
 

@@ -80,12 +80,19 @@ def _read(name: str) -> bytes:
         raise ConfigError(f"{name or 'an empty name'}: {error.strerror}") from error
 
 
+def _when(waits: Mapping[str, Any] | None) -> str:
+    if waits is None:
+        return "would run"
+    if waits["already"] is None:
+        return f"would run at {show_instant(waits['due_at'])}, if it is still so then"
+    already = waits["already"]
+    return f"would wait for nothing more: its episode has {already['id']} ({already['status']})"
+
+
 def _print_verdict(document: Mapping[str, Any]) -> None:
     key, stopped = document["automation"]["key"], document["stopped_by"]
     if stopped is None:
-        waits = document["waits"]
-        when = f" at {show_instant(waits['due_at'])}, if it is still so then" if waits else ""
-        print_line(f"{key} would run{when}")
+        print_line(f"{key} {_when(document['waits'])}")
         return
     print_line(f"{key} would not run: {stopped['check']}: {stopped['reason']}")
     for leaf in document["blamed"]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from knockon.cli.output import print_line, print_note, print_table, show_instant, show_json
+from shared.services.backtests import Made
 
 SHOWN_CHARS: Final = 80
 
@@ -93,6 +94,11 @@ def print_actions(actions: Sequence[Mapping[str, Any]]) -> None:
             print_line(f"  would fail: {action['fault']['code']}: {action['fault']['message']}", "red")
 
 
+_MADE: Final[Mapping[str, str]] = {
+    Made.WOULD_RUN: "would run",
+    Made.ARMED: "armed",
+    Made.GOES_ON: "its episode goes on",
+}
 _REMARKS: Final[Mapping[str, str]] = {
     "missing": "not in the event, and rendered empty",
     "assumed": "known only once earlier actions are done",
@@ -102,7 +108,8 @@ _REMARKS: Final[Mapping[str, str]] = {
 
 def print_backtest(found: Mapping[str, Any]) -> None:
     """Print the counts of a backtest, then the leaves to blame, then examples."""
-    counts = [("would run", found["would_run"]), *_episodes(found["delayed"]), *found["no"].items()]
+    ran = "would run" if found["delayed"] is None else "came due"
+    counts = [(ran, found["would_run"]), *_episodes(found["delayed"]), *found["no"].items()]
     if found["unreadable"]:
         counts.append(("no event", found["unreadable"]))
     print_table(("VERDICT", "EVENTS"), [*counts, ("in all", found["events"])])
@@ -127,7 +134,7 @@ def _episodes(delayed: Mapping[str, Any] | None) -> list[tuple[str, int]]:
 def _example(example: Mapping[str, Any]) -> Row:
     stopped = example["stopped_by"]
     if stopped is None:
-        return example["entry_id"], example["type"], "would run", "", "", ""
+        return example["entry_id"], example["type"], _MADE[example["made"]], "", "", ""
     said = example["blamed"][0] if example["blamed"] else stopped
     name = _leaf(said) if example["blamed"] else stopped["check"]
     return (

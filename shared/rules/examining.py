@@ -12,16 +12,17 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from shared.model.automation import MAX_ACTIONS, Automation
-from shared.model.delays import show_delay
 from shared.model.events import Event
 from shared.model.statuses import AutomationStatus
-from shared.model.subjects import SubjectRow, subject_of
+from shared.model.subjects import SubjectRow
 from shared.model.triggers import DATABASE_TRIGGERS, TriggerType
 from shared.rules.conditions import LeafVerdict, compile_blame, compile_conditions, explain_conditions
 from shared.rules.episodes import compile_standing
+from shared.rules.examining_delay import DELETED, Answer, delay_said
 from shared.rules.guarding import is_own_event, is_too_deep, may_have_actions
 from shared.rules.scopes import gate_scope
 from shared.rules.standing_scope import standing_scope
+from shared.rules.talk import Talk
 from shared.rules.triggering import (
     FED_BY,
     changed_properties,
@@ -37,8 +38,6 @@ from shared.rules.triggering import (
     may_name,
 )
 from shared.time.clock import from_epoch_ms
-
-DELETED: Final = "DELETED"
 
 
 class CheckName(StrEnum):
@@ -77,8 +76,8 @@ class Earlier:
 class Known:
     """What has to be known beside event and automation. `at` is when conditions are decided.
 
-    Events before `oldest_ms` match nothing any more. `subject` is what is known of the event's, if anything:
-    what waits is decided by it.
+    Events before `oldest_ms` match nothing any more. What waits is decided by `subject`, which is what is
+    known of the event's, and a message by `talk`, how its conversation stands; either may be unknown.
     """
 
     at: datetime
@@ -87,6 +86,7 @@ class Known:
     earlier: Earlier | None = None
     deleted_at: datetime | None = None
     subject: SubjectRow | None = None
+    talk: Talk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +154,15 @@ class Examiner:
 
     def _checks(self, event: Event, known: Known) -> Iterator[Check]:
         yield Check(CheckName.DEFINITION, "readable", "readable")
-        for name, ask in _ASK.items():
-            wanted, found, reason = ask(event, self._automation, known)
-            yield Check(name, wanted, found, reason)
+        for name in _ASKED:
+            ask = _ASK.get(name, self._ask_delay)
+            yield Check(name, *ask(event, self._automation, known))
         holds = self._holds_for(event, known)
         found, reason = ("hold", "") if holds else ("do not hold", "the conditions do not hold")
         yield Check(CheckName.CONDITIONS, "hold", found, reason)
+
+    def _ask_delay(self, event: Event, automation: Automation, known: Known) -> Answer:
+        return delay_said(event, automation, self._standing, known.subject, known.talk)
 
 
 def examine(event: Event, automation: Automation, known: Known) -> Examination:
@@ -172,15 +175,12 @@ def unreadable(reason: str) -> Examination:
     return Examination((Check(CheckName.DEFINITION, "readable", "unreadable", reason),))
 
 
-_Answer = tuple[Any, Any, str]
-
-
-def _ask_workspace(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_workspace(event: Event, automation: Automation, _known: Known) -> Answer:
     reason = "" if is_of_workspace(event, automation) else "the event is of another workspace"
     return automation.workspace_id, event.workspace_id, reason
 
 
-def _ask_status(event: Event, automation: Automation, known: Known) -> _Answer:
+def _ask_status(event: Event, automation: Automation, known: Known) -> Answer:
     status = automation.definition.status
     if known.deleted_at is not None:
         return AutomationStatus.ACTIVE, DELETED, "the automation was deleted"
@@ -190,20 +190,20 @@ def _ask_status(event: Event, automation: Automation, known: Known) -> _Answer:
     return AutomationStatus.ACTIVE, status, said or f"the automation is {status}"
 
 
-def _ask_activation(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_activation(event: Event, automation: Automation, _known: Known) -> Answer:
     since = automation.activated_ms
     wanted = None if since is None else from_epoch_ms(since)
     reason = "" if is_late_enough(event, automation) else "the event is older than the activation"
     return wanted, from_epoch_ms(event.stamp[0]), reason
 
 
-def _ask_age(event: Event, _automation: Automation, known: Known) -> _Answer:
+def _ask_age(event: Event, _automation: Automation, known: Known) -> Answer:
     is_young = event.stamp[0] >= known.oldest_ms
     reason = "" if is_young else "the event is older than RETENTION_DAYS less one day"
     return from_epoch_ms(known.oldest_ms), from_epoch_ms(event.stamp[0]), reason
 
 
-def _ask_trigger(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_trigger(event: Event, automation: Automation, _known: Known) -> Answer:
     trigger = automation.definition.trigger
     if trigger.type is TriggerType.EVENT:
         wanted: Any = trigger.config.event_type
@@ -214,7 +214,7 @@ def _ask_trigger(event: Event, automation: Automation, _known: Known) -> _Answer
     return wanted, event.type, reason
 
 
-def _ask_database(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_database(event: Event, automation: Automation, _known: Known) -> Answer:
     wanted, found = automation.definition.scope_database_id, database_of(event)
     if automation.definition.trigger.type not in DATABASE_TRIGGERS:
         return None, None, ""
@@ -222,7 +222,7 @@ def _ask_database(event: Event, automation: Automation, _known: Known) -> _Answe
     return wanted, found, "" if is_in_scope(event, automation) else said
 
 
-def _ask_properties(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_properties(event: Event, automation: Automation, _known: Known) -> Answer:
     if automation.definition.trigger.type is not TriggerType.PROPERTY_CHANGED:
         return None, None, ""
     wanted, found = automation.definition.trigger.config.properties, sorted(changed_properties(event))
@@ -232,24 +232,13 @@ def _ask_properties(event: Event, automation: Automation, _known: Known) -> _Ans
     return wanted, found, said
 
 
-def _ask_sender(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_sender(event: Event, automation: Automation, _known: Known) -> Answer:
     if is_from_a_person(event, automation):
         return "no machine", "no machine", ""
     return "no machine", "a machine", "an incoming message that no person wrote starts nothing"
 
 
-def _ask_delay(event: Event, automation: Automation, known: Known) -> _Answer:
-    minutes = automation.definition.execution_delay
-    if minutes is None:
-        return None, None, ""
-    if subject_of(event) is None:
-        return "a subject", None, "the event is about no subject that could be looked at later"
-    if known.subject is not None and known.subject.deleted is not None:
-        return "a subject", DELETED, "the subject was deleted"
-    return "a subject", f"waits {show_delay(minutes)}, then looks again", ""
-
-
-def _ask_duplicate(event: Event, _automation: Automation, known: Known) -> _Answer:
+def _ask_duplicate(event: Event, _automation: Automation, known: Known) -> Answer:
     earlier = known.earlier
     if earlier is None:
         return None, None, ""
@@ -260,24 +249,24 @@ def _ask_duplicate(event: Event, _automation: Automation, known: Known) -> _Answ
     return None, earlier.run_id or earlier.entry_id, reason
 
 
-def _ask_self_trigger(event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_self_trigger(event: Event, automation: Automation, _known: Known) -> Answer:
     emitter = event.context.automation_id if event.context else None
     reason = "its own run emitted the event" if is_own_event(event, automation.id) else ""
     return None, emitter, reason
 
 
-def _ask_depth(event: Event, _automation: Automation, known: Known) -> _Answer:
+def _ask_depth(event: Event, _automation: Automation, known: Known) -> Answer:
     reason = f"the chain ends at depth {known.depth_max}" if is_too_deep(event.depth, known.depth_max) else ""
     return f"below {known.depth_max}", event.depth, reason
 
 
-def _ask_actions(_event: Event, automation: Automation, _known: Known) -> _Answer:
+def _ask_actions(_event: Event, automation: Automation, _known: Known) -> Answer:
     count = len(automation.definition.actions)
     reason = "" if may_have_actions(count) else f"an automation has 1 to {MAX_ACTIONS} actions"
     return f"1 to {MAX_ACTIONS}", count, reason
 
 
-_ASK: Final[Mapping[CheckName, Callable[[Event, Automation, Known], _Answer]]] = MappingProxyType(
+_ASK: Final[Mapping[CheckName, Callable[[Event, Automation, Known], Answer]]] = MappingProxyType(
     {
         CheckName.WORKSPACE: _ask_workspace,
         CheckName.STATUS: _ask_status,
@@ -287,10 +276,12 @@ _ASK: Final[Mapping[CheckName, Callable[[Event, Automation, Known], _Answer]]] =
         CheckName.DATABASE: _ask_database,
         CheckName.PROPERTIES: _ask_properties,
         CheckName.SENDER: _ask_sender,
-        CheckName.DELAY: _ask_delay,
         CheckName.DUPLICATE: _ask_duplicate,
         CheckName.SELF_TRIGGER: _ask_self_trigger,
         CheckName.DEPTH: _ask_depth,
         CheckName.ACTIONS: _ask_actions,
     }
 )
+
+# What waits is asked about by what the examiner has read of its conditions.
+_ASKED: Final = (*[name for name in CheckName if name in _ASK or name is CheckName.DELAY],)

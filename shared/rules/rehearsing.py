@@ -16,7 +16,7 @@ from shared.model.pending import Anchor, Episode
 from shared.model.subjects import SubjectRef, SubjectRow, merge, project, subject_of
 from shared.rules.arming import due_at
 from shared.rules.episodes import compile_standing, state_episode
-from shared.rules.talk import message_episode, resolved_at
+from shared.rules.talk import Talk, message_episode, resolved_at
 from shared.rules.talking import Talking
 from shared.rules.triggering import covers
 from shared.time.clock import from_epoch_ms
@@ -78,8 +78,22 @@ class Waiting:
         known.talking.hear(message_of(event), resolved_at(known.row))
         return known.row
 
-    def judge(self, event: Event, named: object) -> None:
-        """Arm, move and end what an event, which was learned, says; `named`: it passes every check."""
+    def talk(self, event: Event) -> Talk | None:
+        """Say how the conversation stands around an event's message, after it was learned."""
+        ref = subject_of(event)
+        known = None if ref is None else self._known.get(ref)
+        return None if known is None or not self._hears else known.talking.around()
+
+    def judge(self, event: Event, named: object) -> bool:
+        """Arm, move and end what an event, which was learned, says; tell whether it armed an episode.
+
+        `named`: it passes every check.
+        """
+        armed = self._armed
+        self._judge(event, named)
+        return self._armed > armed
+
+    def _judge(self, event: Event, named: object) -> None:
         ref = subject_of(event)
         known = None if ref is None else self._known.get(ref)
         if known is None:

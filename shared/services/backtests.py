@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
@@ -48,6 +49,15 @@ class Stretch:
     within_s: float = math.inf
 
 
+class Made(StrEnum):
+    """What a draft makes of an event: a run, or an episode that waits; of one that goes on no second one."""
+
+    WOULD_RUN = "would_run"
+    ARMED = "armed"
+    GOES_ON = "goes_on"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A leaf of the conditions, and on how many events it was to blame."""
@@ -60,10 +70,11 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One event, and what the draft made of it: `check` is the one that said no, None if it would run."""
+    """One event, and what the draft made of it; `check` is the one that said no, if one did."""
 
     entry_id: str
     type: str
+    made: Made
     check: Check | None
     blamed: tuple[LeafVerdict, ...] = ()
 
@@ -126,7 +137,7 @@ class Rehearsal:
         self._unreadable = 0
         self._no: Counter[CheckName | None] = Counter()
         self._leaves: dict[str, Leaf] = {}
-        self._examples: dict[CheckName | None, list[Example]] = {}
+        self._examples: dict[CheckName | Made, list[Example]] = {}
         self._waiting = Waiting(automation) if is_delayed(automation.definition) else None
         self._taken: dict[bytes, tuple[str, str]] = {}
 
@@ -161,10 +172,10 @@ class Rehearsal:
         at = from_epoch_ms(event.stamp[0])
         seen = masked_event(event)
         row = None if self._waiting is None else self._waiting.learn(seen)
-        known = Known(at, self._depth_max, earlier=self._earlier(event), subject=row)
+        talk = None if self._waiting is None else self._waiting.talk(seen)
+        known = Known(at, self._depth_max, earlier=self._earlier(event), subject=row, talk=talk)
         check = self._examiner.first_no(seen, known)
-        if self._waiting is not None:
-            self._waiting.judge(seen, named=check is None)
+        made = self._make(seen, check)
         name = check.name if check else None
         if name is None or name in DECIDED_BY_RUN:
             self._note_key(event)
@@ -173,9 +184,17 @@ class Rehearsal:
             counted = self._leaves.get(leaf.path) or Leaf(leaf.path, leaf.field, leaf.op, 0)
             self._leaves[leaf.path] = replace(counted, said_no=counted.said_no + 1)
         self._no[name] += 1
-        examples = self._examples.setdefault(name, [])
+        examples = self._examples.setdefault(name or made, [])
         if len(examples) < EXAMPLES:
-            examples.append(Example(event.entry_id, event.type, check, blamed))
+            examples.append(Example(event.entry_id, event.type, made, check, blamed))
+
+    def _make(self, event: Event, check: Check | None) -> Made:
+        """Let the draft do what it would do with an event that passed every check, or was stopped by one."""
+        if self._waiting is None:
+            return Made.WOULD_RUN if check is None else Made.NOTHING
+        if self._waiting.judge(event, named=check is None):
+            return Made.ARMED
+        return Made.GOES_ON if check is None else Made.NOTHING
 
     def _earlier(self, event: Event) -> Earlier | None:
         """Give the entry of the same key that came before; an event without an id has a key of its own."""

@@ -25,7 +25,7 @@ from shared.rules.previewing import PreviewedAction, Stage, asked_secrets, asks_
 from shared.services.backends import Backends
 from shared.services.recorded import masked_event
 from shared.services.references import find_automation
-from shared.services.trying_delay import Wait, subject_after, would_wait
+from shared.services.trying_delay import Wait, known_after, would_wait
 from shared.services.verdicts import automation_of, earlier_of
 from shared.services.waking import redis_ms
 from shared.services.why import known_of
@@ -78,11 +78,11 @@ def dry_run(backends: Backends, settings: Settings, workspace_id: str, trial: Tr
             return DryRun(row, event, unreadable(str(error)), ())
         known = _with_earlier(conn, automation, trial.event, known)
         stage = _stage(conn, automation, trial, known)
-        known = replace(known, subject=subject_after(conn, automation, event))
-        waits = would_wait(conn, automation, event, known)
-    seen = examine(event, automation, known)
+        known = known_after(conn, automation, event, known)
+        seen = examine(event, automation, known)
+        waits = would_wait(conn, automation, event, known) if seen.stopped_by is None else None
     acts = preview_actions(event, automation, stage)
-    return DryRun(row, event, seen, acts, waits if seen.stopped_by is None else None)
+    return DryRun(row, event, seen, acts, waits)
 
 
 def trial_event(backends: Backends, workspace_id: str, given: Mapping[str, Any]) -> Event:

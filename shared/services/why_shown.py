@@ -15,6 +15,7 @@ from shared.services.backtests import Backtest, Example
 from shared.services.dry_runs import DryRun
 from shared.services.pending_shown import pending_document
 from shared.services.recorded import SeenEntry, shown_event
+from shared.services.trying_delay import Wait
 from shared.services.verdicts import Explained
 
 BLAMED_SHOWN: Final = 10
@@ -72,7 +73,7 @@ def dry_run_document(dry: DryRun) -> dict[str, Any]:
         "automation": automation_document(dry.automation),
         "event": shown_event(dry.event, EVENT_BYTES),
         "would_run": stopped is None,
-        "waits": None if dry.waits is None else asdict(dry.waits),
+        "waits": None if dry.waits is None else _wait(dry.waits),
         "stopped_by": None if stopped is None else check_document(stopped),
         "blamed": _leaves(dry.examination.blamed),
         "checks": [check_document(check) for check in dry.examination.checks],
@@ -133,6 +134,11 @@ def _cut(value: Any) -> Any:
     return shown.get("value", shown.get("preview"))
 
 
+def _wait(wait: Wait) -> dict[str, Any]:
+    already = None if wait.already is None else {"id": wait.already.id, "status": wait.already.status}
+    return {"started_at": wait.started_at, "due_at": wait.due_at, "already": already}
+
+
 def _action(action: PreviewedAction) -> dict[str, Any]:
     return {
         "position": action.position,
@@ -149,6 +155,7 @@ def _example(example: Example) -> dict[str, Any]:
     return {
         "entry_id": example.entry_id,
         "type": example.type,
+        "made": example.made,
         "stopped_by": None if example.check is None else check_document(example.check),
         "blamed": _leaves(example.blamed[:BLAMED_SHOWN]),
     }

@@ -109,4 +109,7 @@ def test_a_backtest_of_one_that_waits_counts_episodes(
     stale, *_ = document(knockon("backtest", "-f", path, "-o", "json"))
     assert (stale["key"], stale["would_run"]) == ("stale-pending", 1)
     assert stale["delayed"] == {"armed": 1, "fired": 1, "ended": 0, "waiting": 0}
-    assert "episodes armed" in knockon("backtest", "-f", path).stdout
+    assert [each["made"] for each in stale["examples"]] == ["armed", "goes_on", "nothing"]
+    shown = knockon("backtest", "-f", path).stdout
+    assert ("episodes armed" in shown, "would run" in shown.partition("\ncheck-in")[0]) == (True, False)
+    assert "its episode goes on" in shown

@@ -18,13 +18,16 @@ from shared.db.people import insert_workspace
 from shared.errors import NotFound
 from shared.event_stream import EntryState
 from shared.ids import new_id
+from shared.model.automation import parse_definition
 from shared.model.events import Context
 from shared.model.pending import PendingSkip, PendingStatus
 from shared.model.runs import source_id_of
 from shared.model.stamps import parse_stamp
 from shared.model.statuses import AutomationStatus
-from shared.rules.examining import CheckName
+from shared.rules.examining import Check, CheckName
+from shared.rules.rehearsing import Episodes
 from shared.services.backends import Backends
+from shared.services.backtests import Made, Stretch, backtest
 from shared.services.dry_runs import Trial, dry_run, trial_event
 from shared.services.recorded import see_entry
 from shared.services.verdicts import DECIDED_BY_RUN, SKIPPED_BY, Explained, Verdict, earlier_of, judge
@@ -51,6 +54,10 @@ def explained(post: Post, entry_id: str, row: AutomationRow, workspace_id: str =
     found = explain_entry(post.backends, SETTINGS, workspace_id, entry_id, Wanted(row.id))
     (each,) = found.automations
     return each
+
+
+def reason_of(check: Check | None) -> str:
+    return "" if check is None else check.reason
 
 
 def check_of(found: Explained) -> CheckName | None:
@@ -204,6 +211,50 @@ def test_a_dry_run_of_one_that_waits_for_an_answer_counts_from_the_first_questio
     dry = dry_run(post.backends, SETTINGS, "w1", Trial(row.id, event))
     assert dry.waits is not None
     assert dry.waits.started_at == from_epoch_ms(parse_stamp(first)[0])
+
+
+@pytest.mark.parametrize(
+    ("direction", "more", "said"),
+    [
+        ("incoming", {"private": True}, "a private note begins nothing"),
+        ("incoming", {"autoSubmitted": "auto-replied"}, "no person wrote"),
+        ("outgoing", {"senderType": "automation"}, "machine wrote begins nothing"),
+        ("outgoing", {"private": True}, "a private note begins nothing"),
+    ],
+)
+def test_a_message_that_begins_nothing_is_told_so_by_explain_dry_run_and_backtest(
+    post: Post, direction: str, more: dict[str, Any], said: str
+) -> None:
+    wanted = {"all": [{"field": "message.direction", "op": "eq", "value": direction}]}
+    row = post.add({"type": "MESSAGE_CREATED"}, conditions=wanted, execution_delay=60)
+    payload = {"conversation": {"id": "c1"}, "message": {"id": "m1", "direction": direction, **more}}
+    entry_id = post.publish("message.created", payload)
+    post.step()
+    assert post.rows("SELECT id FROM pending_executions") == []
+    found = explained(post, entry_id, row)
+    assert (found.verdict, said in reason_of(found.stopped_by)) == (Verdict.NOT_MATCHED, True)
+    event = trial_event(post.backends, "w1", {"type": "message.created", "payload": payload})
+    dry = dry_run(post.backends, SETTINGS, "w1", Trial(row.id, event))
+    assert (dry.waits, said in reason_of(dry.examination.stopped_by)) == (None, True)
+    draft = parse_definition({**row.definition, "status": "ACTIVE"})
+    tested = backtest(post.backends, SETTINGS, "w1", (draft, Stretch((0, 0))), lambda events, at: None)
+    assert (tested.delayed, [each.made for each in tested.examples]) == (
+        Episodes(0, 0, 0, 0),
+        [Made.NOTHING],
+    )
+
+
+def test_a_dry_run_tells_what_waits_for_the_episode_already(post: Post) -> None:
+    row = post.add({"type": "CONVERSATION_UPDATED"}, conditions=STUCK, execution_delay=240)
+    post.publish("conversation.updated", told("pending"))
+    post.step()
+    (kept,) = post.rows("SELECT id FROM pending_executions")
+    event = trial_event(post.backends, "w1", {"type": "conversation.updated", "payload": told("pending")})
+    dry = dry_run(post.backends, SETTINGS, "w1", Trial(row.id, event))
+    shown = DryRunOut.model_validate(dry_run_document(dry)).waits
+    assert shown is not None
+    assert shown.already is not None
+    assert (shown.already.id, shown.already.status) == (kept.id, "pending")
 
 
 def test_a_record_of_another_database_or_property_says_so(post: Post) -> None:
