@@ -1,5 +1,6 @@
 """`knockon automations`: what there is, one of them whole, on, off, by hand, and when it fires."""
 
+import sys
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -13,14 +14,14 @@ from knockon.cli.connections import (
     opened_with_redis_or_without,
 )
 from knockon.cli.dry_runs import run_dry
-from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Output, Workspace, Yes, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
 from knockon.event_lines import read_payload
 from shared.db.automations import AutomationRow, list_automations
 from shared.masking import mask_definition
 from shared.model.delays import delay_of, show_delay, show_runs_after
 from shared.services.arming_existing import activate_and_arm
-from shared.services.automations import activate, pause
+from shared.services.automations import activate, delete, pause
 from shared.services.fires import Fire, preview_fires, schedule_of
 from shared.services.references import check_workspace, find_automation
 from shared.services.runs import start_by_hand
@@ -37,6 +38,16 @@ class OneOptions:
     """Which automation, and how to print."""
 
     reference: Reference
+    workspace: Workspace = DEFAULT_WORKSPACE
+    output: Output = Form.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """Which automation, whether to ask first, and how to print."""
+
+    reference: Reference
+    yes: Yes = False
     workspace: Workspace = DEFAULT_WORKSPACE
     output: Output = Form.TABLE
 
@@ -169,6 +180,24 @@ def turn_off(options: OneOptions) -> None:
         print_json({**_document(turned.row), "changed": turned.changed})
         return
     print_line(f"{turned.row.key} is PAUSED" if turned.changed else f"{turned.row.key} was PAUSED already")
+
+
+@group.command("delete")
+@takes(DeleteOptions)
+def delete_one(options: DeleteOptions) -> None:
+    """Delete an automation; what waits for it is given up, the history of its runs stays."""
+    if not options.yes:
+        question = f"{options.reference} is deleted, and what waits for it is given up"
+        if options.output is Form.JSON or not sys.stdin.isatty():
+            raise typer.BadParameter(f"{question} if you give --yes; nobody can be asked here")
+        print_note(question)
+        typer.confirm("Go on?", err=True, abort=True)
+    with opened_with_redis_or_without() as backends:
+        row = delete(backends, caller(options.workspace), options.reference)
+    if options.output is Form.JSON:
+        print_json({"id": row.id, "key": row.key, "deleted": True})
+        return
+    print_line(f"{row.key} is deleted")
 
 
 @group.command("run")

@@ -8,8 +8,8 @@ import typer
 
 from knockon.cli.connections import opened_database
 from knockon.cli.fulfilling import Narrowed, fulfil, read_wish
-from knockon.cli.moves import Automation, FromStart, Yes, print_replays, replay_all, start_of
-from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, takes
+from knockon.cli.moves import Automation, FromStart, print_replays, replay_all, start_of
+from knockon.cli.options import DEFAULT_WORKSPACE, Limit, Output, Workspace, Yes, takes
 from knockon.cli.output import Form, print_json, print_table, show_instant
 from knockon.cli.runs import print_runs
 from shared.db.dead_groups import DeadGroup, list_dead_groups

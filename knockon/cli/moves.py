@@ -9,7 +9,7 @@ import typer
 
 from knockon.cli.connections import caller, opened_backends
 from knockon.cli.fulfilling import Narrowed, fulfil, read_wish
-from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, Output, Workspace, Yes, takes
 from knockon.cli.output import Form, print_json, print_line, print_note
 from knockon.cli.tail import parse_span
 from shared.model.bulk import BulkKind
@@ -23,7 +23,6 @@ Automation = Annotated[str | None, typer.Option(metavar="KEY", help="Only this a
 FromStart = Annotated[
     bool, typer.Option("--from-start", help="Repeat all actions, those that succeeded too.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 
 
 @dataclass(frozen=True, slots=True)

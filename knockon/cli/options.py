@@ -20,6 +20,7 @@ Workspace = Annotated[
     str, typer.Option("--workspace", "-w", envvar="KNOCKON_WORKSPACE", help="The workspace that is meant.")
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="A table for people, JSON for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many.")]
 
 

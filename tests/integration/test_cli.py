@@ -226,6 +226,17 @@ def test_what_runs_can_be_paused_and_pruned_without_redis(
     assert (left["key"], left["name"], left["status"]) == ("welcome", "Other", "PAUSED")
 
 
+def test_an_automation_is_deleted_by_whoever_says_yes(knockon: Knockon, backends: Backends) -> None:
+    knockon("apply", "-f", "automations.yaml")
+    asked = knockon("automations", "delete", "welcome", code=2).stderr
+    assert "--yes" in asked
+    assert knockon("automations", "delete", "welcome", "--yes", REDIS_URL="").stdout == "welcome is deleted\n"
+    assert "no automation" in knockon("automations", "delete", "welcome", "-y", code=1).stderr
+    told = document(knockon("automations", "delete", "second", "-y", "-o", "json"))
+    assert (told["key"], told["deleted"]) == ("second", True)
+    assert document(knockon("automations", "list", "-o", "json")) == []
+
+
 def test_without_servers_a_command_says_how_to_start_them(knockon: Knockon) -> None:
     bare = {"REDIS_URL": "", "DATABASE_URL": ""}
     assert "knockon up" in knockon("runs", "list", code=1, **bare).stderr
