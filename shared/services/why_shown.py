@@ -72,7 +72,7 @@ def dry_run_document(dry: DryRun) -> dict[str, Any]:
     return {
         "automation": automation_document(dry.automation),
         "event": shown_event(dry.event, EVENT_BYTES),
-        "would_run": stopped is None,
+        "would_run": stopped is None and (dry.waits is None or dry.waits.already is None),
         "waits": None if dry.waits is None else _wait(dry.waits),
         "stopped_by": None if stopped is None else check_document(stopped),
         "blamed": _leaves(dry.examination.blamed),

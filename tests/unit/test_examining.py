@@ -10,6 +10,8 @@ from shared.model.automation import Automation
 from shared.model.events import Context, Event
 from shared.rules.conditions import compile_blame
 from shared.rules.examining import Check, CheckName, Earlier, Examiner, Known, examine
+from shared.rules.examining_delay import BEGINS
+from shared.rules.talk import Talk
 from tests.matching import make_automation, make_event
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -29,6 +31,8 @@ GATE = {
         {"not": {"field": "labels", "op": "contains", "value": "spam"}},
     ]
 }
+SILENT = Talk(None, None, None, None, None)
+NOTES = {"all": [{"field": "message.private", "op": "eq", "value": True}]}
 GOOD = {"total": 200, "country": "CH", "vip": False, "labels": []}
 
 
@@ -134,6 +138,29 @@ def test_a_machine_made_message_says_so() -> None:
     check = stopped(event, make_automation({"type": "MESSAGE_CREATED"}))
     assert check is not None
     assert check.name is CheckName.SENDER
+
+
+@pytest.mark.parametrize(
+    ("told_of", "conditions", "talk", "expected"),
+    [
+        ({"direction": "outgoing", "private": True, "senderType": "agent"}, None, None, "a note"),
+        ({"direction": "outgoing", "senderType": "automation"}, None, None, "a machine's"),
+        ({"direction": "incoming"}, None, replace(SILENT, cleared=(1001, 0)), "answered"),
+        ({"direction": "outgoing"}, None, replace(SILENT, newest_incoming=(1001, 0)), "replied to"),
+        ({"direction": "incoming"}, None, replace(SILENT, cleared=(999, 0)), None),
+        ({"direction": "outgoing", "private": True}, NOTES, SILENT, None),
+        ({"direction": "incoming"}, None, None, None),
+    ],
+)
+def test_a_message_that_begins_no_episode_says_what_it_is(
+    told_of: dict[str, Any], conditions: dict[str, Any] | None, talk: Talk | None, expected: str | None
+) -> None:
+    automation = make_automation({"type": "MESSAGE_CREATED"}, execution_delay=5, conditions=conditions)
+    payload = {"conversation": {"id": "c"}, "message": {"id": "m", **told_of}}
+    event = make_event("message.created", payload, entry_id="1000-0")
+    check = stopped(event, automation, replace(KNOWN, talk=talk))
+    assert (None if check is None else told(check)) == (expected and ("delay", BEGINS, expected))
+    assert stopped(event, make_automation({"type": "MESSAGE_CREATED"})) is None
 
 
 def test_a_duplicate_names_the_earlier_run_and_tells_of_another_payload() -> None:
