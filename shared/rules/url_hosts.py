@@ -25,16 +25,16 @@ def blocked_host(url: str) -> str | None:
     found = _AUTHORITY.match(url)
     if found is None:
         return None
-    host = _PORT.sub("", found[1].rpartition("@")[2])
+    host = found[1].rpartition("@")[2]
     if any(mark in host for mark in _TEMPLATES):
         return None
     return _rule_for(_plain(host))
 
 
 def _plain(host: str) -> str:
-    """Read a host as the most lenient reader would."""
+    """Read a host as the most lenient reader would, who takes any digit for one of the port, too."""
     folded = unicodedata.normalize("NFKC", unquote(host).replace(_FULL_STOP, ".")).lower()
-    return folded.removeprefix("[").removesuffix("]").rstrip(".")
+    return _PORT.sub("", folded).removeprefix("[").removesuffix("]").rstrip(".")
 
 
 def _rule_for(host: str) -> str | None:

@@ -35,6 +35,7 @@ FORBIDDEN = [
     ("http://192.168.0.1.?a=b", "private"),
     ("http://10.0.0.1#x", "private"),
     ("http:\\\\10.0.0.1/", "private"),
+    ("http://127.0.0.1:\uff18\uff10/", "loopback"),
     ("http://[64:ff9b::a9fe:a9fe]/", "link-local"),
 ]
 NOT_YET = [
@@ -66,6 +67,7 @@ def test_what_may_be_reached_or_is_not_known_yet_passes(url: str) -> None:
 
 @given(host=st.text("0123456789abcdefxX.:[]%\uff11\u3002", min_size=1, max_size=24))
 @example(host="0x7f.1")
+@example(host="0:\uff11")
 def test_whatever_the_caller_of_webhooks_reads_as_a_forbidden_address_is_refused_before(host: str) -> None:
     url = f"http://{host}/"
     try:
