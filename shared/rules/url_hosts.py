@@ -14,7 +14,7 @@ from shared.rules.addresses import literal_address, refusal
 _AUTHORITY: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2}((?:\{\{.*?\}\}|\{%.*?%\}|[^/?#\\])*)", re.DOTALL
 )
-_PORT: Final = re.compile(r":[0-9]*\Z")
+_PORT: Final = re.compile(r":\d*\Z")
 _TEMPLATES: Final = ("{{", "{%")
 _FULL_STOP: Final = "\N{IDEOGRAPHIC FULL STOP}"
 _LOCAL: Final = "localhost"

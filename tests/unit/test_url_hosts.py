@@ -36,6 +36,7 @@ FORBIDDEN = [
     ("http://10.0.0.1#x", "private"),
     ("http:\\\\10.0.0.1/", "private"),
     ("http://127.0.0.1:\uff18\uff10/", "loopback"),
+    ("http://127.0.0.1:\u0661/", "loopback"),
     ("http://[64:ff9b::a9fe:a9fe]/", "link-local"),
 ]
 NOT_YET = [
@@ -65,7 +66,7 @@ def test_what_may_be_reached_or_is_not_known_yet_passes(url: str) -> None:
     assert blocked_host(url) is None
 
 
-@given(host=st.text("0123456789abcdefxX.:[]%\uff11\u3002", min_size=1, max_size=24))
+@given(host=st.text("0123456789abcdefxX.:[]%\uff11\u3002\u0661", min_size=1, max_size=24))
 @example(host="0x7f.1")
 @example(host="0:\uff11")
 def test_whatever_the_caller_of_webhooks_reads_as_a_forbidden_address_is_refused_before(host: str) -> None:
