@@ -6,7 +6,10 @@ from types import MappingProxyType
 from typing import Final
 
 # What reads a flag names it here, and says what it turns on; docs/cli.md lists them.
-KNOWN_FLAGS: Final[Mapping[str, str]] = MappingProxyType({})
+SEQUENTIAL_IDLE: Final = "ai_agent_sequential_idle"
+KNOWN_FLAGS: Final[Mapping[str, str]] = MappingProxyType(
+    {SEQUENTIAL_IDLE: "idle sequences of AI agents in several steps"}
+)
 
 
 class FlagState(StrEnum):

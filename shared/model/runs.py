@@ -20,6 +20,7 @@ class RunSource(StrEnum):
     MANUAL = "manual"
     SCHEDULE = "schedule"
     DELAYED = "delayed"
+    IDLE_STEP = "idle_step"
 
 
 class QueueKind(StrEnum):
