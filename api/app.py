@@ -16,9 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from api import (
+    ai_agents,
     audit,
     automations,
     bulk,
+    channels,
     events,
     flags,
     keys,
@@ -55,9 +57,11 @@ THREADS: Final = 30
 TITLE: Final = "Knockon"
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
+    ai_agents.router,
     audit.router,
     automations.router,
     bulk.router,
+    channels.router,
     events.router,
     flags.router,
     keys.router,

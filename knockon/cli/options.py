@@ -13,9 +13,10 @@ from knockon.cli.output import Form
 Options = TypeVar("Options")
 
 DEFAULT_WORKSPACE: Final = "default"
+WORKSPACE_VARIABLE: Final = "KNOCKON_WORKSPACE"
 
 Workspace = Annotated[
-    str, typer.Option("--workspace", "-w", envvar="KNOCKON_WORKSPACE", help="The workspace that is meant.")
+    str, typer.Option("--workspace", "-w", envvar=WORKSPACE_VARIABLE, help="The workspace that is meant.")
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="A table for people, JSON for programs.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many.")]

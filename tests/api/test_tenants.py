@@ -35,6 +35,8 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
     event = {"type": "order.placed", "payload": {"secretly": "theirs"}}
     published = api("POST", "/v1/events", key=key, json=event).json()
     api("POST", "/v1/secrets", key=key, json={"name": "THEIRS", "value": "x" * 20})
+    api("POST", "/v2/ai_agents", key=key, json={"id": "theirs", "name": "Nora"})
+    api("POST", "/v1/audience/channels", key=key, json={"id": "theirs", "name": "Shop", "kind": "sms"})
     wish = {"kind": "replay", "filter": {}}
     return {
         "automations": automation.id,
@@ -45,6 +47,8 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         "secrets": "THEIRS",
         "events": published["entries"][0]["entry_id"],
         "pending-executions": "theirs",
+        "ai_agents": "theirs",
+        "audience": "theirs",
         "bulk": api("POST", "/v1/bulk", key=key, json=wish).json()["id"],
     }
 
