@@ -50,6 +50,18 @@ class IdleStop(StrEnum):
     CANCELLED = "cancelled"
 
 
+class IdleResult(StrEnum):
+    """What is counted of steps: RESET is one that the customer's answer ended, RESOLVED one that closed.
+
+    What is RESOLVED has FIRED, too.
+    """
+
+    FIRED = "fired"
+    FAILED = "failed"
+    RESET = "reset"
+    RESOLVED = "resolved"
+
+
 # A failed one goes on where a person replays its run.
 IDLE_MOVES: Final[Mapping[IdleStatus, frozenset[IdleStatus]]] = MappingProxyType(
     {
