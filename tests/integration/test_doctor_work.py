@@ -12,6 +12,7 @@ from knockon.doctor import examine
 from knockon.doctor_server import _file_system, _postgres, open_files
 from knockon.findings import Finding, Level
 from shared.db.server_facts import ServerFacts
+from shared.db.tables_idle import IDLE_STEPS
 from shared.db.types import write_instant
 from shared.keys import GROUP
 from shared.settings import Settings
