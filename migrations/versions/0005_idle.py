@@ -102,17 +102,18 @@ def _idle_steps() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint(*_CONVERSATION, "anchor_message_id", "step_index", name="uq_idle_steps_anchor"),
     )
-    op.create_index("uq_idle_steps_waiting", STEPS, _CONVERSATION, unique=True, **_only(_WAITS))
+    op.create_index("uq_idle_steps_waiting", STEPS, _BY_CONVERSATION, unique=True, **_only(_WAITS))
     _index("ix_idle_steps_due", ["due_at", "id"], _WAITS)
     _index("ix_idle_steps_workspace_due", ["workspace_id", "due_at", "id"], _WAITS)
     _index("ix_idle_steps_claimed", ["claimed_at"], "status = 'processing' AND run_id IS NULL")
-    _index("ix_idle_steps_open", _CONVERSATION, "status IN ('pending', 'processing')")
+    _index("ix_idle_steps_open", _BY_CONVERSATION, "status IN ('pending', 'processing')")
     _index("ix_idle_steps_ended", ["ended_at"], "ended_at IS NOT NULL")
     op.create_index("ix_idle_steps_workspace", STEPS, ["workspace_id", "id"], unique=False)
     op.create_index("ix_idle_steps_conversation", STEPS, [*_CONVERSATION, "id"], unique=False)
 
 
 _CONVERSATION = ["workspace_id", "conversation_id"]
+_BY_CONVERSATION = ["conversation_id", "workspace_id"]
 _WAITS = "status = 'pending'"
 
 

@@ -62,7 +62,8 @@ FEATURE_FLAGS: Final = Table(
 )
 
 # One row a step of a sequence; `sequence_id` is the id of its first. `anchor_*` is the message that its clock
-# runs from. `rule` says whose: an AI agent's, or a channel's.
+# runs from. `rule` says whose: an AI agent's, or a channel's. Two indexes begin with the conversation, so that
+# no planner takes them for the way to what waits of a workspace.
 IDLE_STEPS: Final = Table(
     "idle_steps",
     METADATA,
@@ -93,8 +94,8 @@ IDLE_STEPS: Final = Table(
     ),
     Index(
         "uq_idle_steps_waiting",
-        "workspace_id",
         "conversation_id",
+        "workspace_id",
         unique=True,
         postgresql_where=_WAITS,
         sqlite_where=_WAITS,
@@ -110,7 +111,7 @@ IDLE_STEPS: Final = Table(
     ),
     Index("ix_idle_steps_claimed", "claimed_at", postgresql_where=_CLAIMED, sqlite_where=_CLAIMED),
     Index(
-        "ix_idle_steps_open", "workspace_id", "conversation_id", postgresql_where=_OPEN, sqlite_where=_OPEN
+        "ix_idle_steps_open", "conversation_id", "workspace_id", postgresql_where=_OPEN, sqlite_where=_OPEN
     ),
     Index("ix_idle_steps_ended", "ended_at", postgresql_where=_ENDED, sqlite_where=_ENDED),
     Index("ix_idle_steps_workspace", "workspace_id", "id"),

@@ -19,4 +19,5 @@ class AuditKind(StrEnum):
     ALERT_CHANNEL = "alert_channel"
     AI_AGENT = "ai_agent"
     CHANNEL = "channel"
+    IDLE_STEP = "idle_step"
     BULK_OPERATION = "bulk_operation"

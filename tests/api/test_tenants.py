@@ -13,6 +13,7 @@ from shared.services.backends import Caller
 from shared.services.definitions import Leftovers
 from tests.api.test_openapi import GUARDED, UNKNOWN, WRITES
 from tests.calling import Api
+from tests.idle_rows import add_step
 from tests.pending_rows import add_pending
 from tests.people import definition
 from tests.rooms import new_run
@@ -30,6 +31,7 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         assert automation is not None
         run = replace(new_run(automation, {}), workspace_id="w2")
         insert_runs(conn, [run])
+        add_step(conn, "theirs", workspace_id="w2")
         add_pending(conn, "theirs", automation.id, workspace_id="w2")
         insert_notices(conn, [Notice("w2", ("owner",), "t", "b", "run", run.id)], now=now)
     event = {"type": "order.placed", "payload": {"secretly": "theirs"}}
@@ -49,6 +51,7 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         "pending-executions": "theirs",
         "ai_agents": "theirs",
         "audience": "theirs",
+        "sequences": "theirs",
         "bulk": api("POST", "/v1/bulk", key=key, json=wish).json()["id"],
     }
 

@@ -34,10 +34,12 @@ from shared.services.pending import cancel_waiting
 from shared.services.renaming import rename_workspace
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay, start_by_hand
 from shared.services.secrets import SecretStore, drop_secret, set_secret
+from shared.services.sequences import disarm
 from shared.services.workspaces import Scope, create_key, create_workspace, revoke_key
 from shared.time.clock import ManualClock
 from tests.any_rows import add_row
 from tests.bulk import wish
+from tests.idle_rows import add_step
 from tests.pages import names, page
 from tests.pending_rows import add_pending
 from tests.people import CALLER, NOW, definition, opened_backends, set_run
@@ -51,6 +53,7 @@ LOOKS = {
     "write_deed",
     "write_deeds",
     "write_deed_in",
+    "get_step",
     "get_agent",
     "get_channel",
     "note_stops",
@@ -105,6 +108,10 @@ class Office:
     def channel(self) -> str:
         wanted = NewTalkChannel("shop", "Shop", ChannelKind.SMS, True, {})
         return make_channel(*self.base, wanted).id
+
+    def idle_step(self) -> str:
+        with self.all.database.begin() as conn:
+            return add_step(conn, "s1")
 
     def alert_group(self) -> str:
         with self.all.database.begin() as conn:
@@ -237,6 +244,11 @@ CHANGES: dict[str, tuple[Before, Change, str]] = {
         lambda office: office.channel(),
         lambda office, id_: drop_channel(*office.base, id_, ignore),
         "channel.deleted",
+    ),
+    "disarm": (
+        lambda office: office.idle_step(),
+        lambda office, id_: disarm(*office.base, id_),
+        "idle_step.disarmed",
     ),
     "add_member": (lambda office: None, lambda office, _: add_member(*office.base, ANNA), "member.added"),
     "change_role": (
