@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Body, Path, Response
 
 from api.ai_agents_models import (
+    CHANGE_EXAMPLES,
     INVALID_STEPS,
+    NEW_EXAMPLES,
     AgentChange,
     AgentIn,
     AgentOut,
@@ -39,6 +41,8 @@ router: Final = APIRouter(tags=["AI agents"])
 
 Reader = Annotated[Caller, needs(Scope.AGENTS_READ)]
 Writer = Annotated[Caller, needs(Scope.AGENTS_WRITE)]
+New = Annotated[AgentIn, Body(openapi_examples=NEW_EXAMPLES)]
+Change = Annotated[AgentChange, Body(openapi_examples=CHANGE_EXAMPLES)]
 AgentId = Annotated[str, Path(max_length=ID_CHARS_MAX)]
 
 
@@ -62,7 +66,7 @@ def read_one(caller: Reader, backends: Served, agent_id: AgentId, response: Resp
 
 
 @router.post("/v2/ai_agents", status_code=201, responses=INVALID_STEPS)
-def make_one(caller: Writer, backends: Served, wanted: AgentIn, response: Response) -> AgentOut:
+def make_one(caller: Writer, backends: Served, wanted: New, response: Response) -> AgentOut:
     """Make an AI agent; `id` is the `agentId` that its messages carry."""
     with _told():
         row = make_agent(backends.database, backends.clock, caller, wanted.keys(), wanted.id)
@@ -71,9 +75,7 @@ def make_one(caller: Writer, backends: Served, wanted: AgentIn, response: Respon
 
 
 @router.patch("/v2/ai_agents/{agent_id}", responses=INVALID_STEPS)
-def edit_one(
-    caller: Writer, backends: Served, agent_id: AgentId, wanted: AgentChange, meant: Meaning
-) -> AgentOut:
+def edit_one(caller: Writer, backends: Served, agent_id: AgentId, wanted: Change, meant: Meaning) -> AgentOut:
     """Give an AI agent another name, or another profile, which is replaced whole.
 
     What fires from now on goes by it. With `If-Match` only if nobody else changed it meanwhile.

@@ -29,6 +29,14 @@ LEGACY: Final[dict[str, Any]] = {
     "follow_up": {"duration": 600, "message": "Are you still there?"},
 }
 
+NEW_EXAMPLES: Final[dict[str, Any]] = {
+    "steps": {"value": {"id": "nora", "name": "Nora", "profile": {"idle_rule": {"steps": STEPS}}}},
+    "one action": {"value": {"name": "Nora", "profile": {"tone": "kind", "idle_rule": LEGACY}}},
+}
+CHANGE_EXAMPLES: Final[dict[str, Any]] = {
+    "rename": {"value": {"name": "Nina"}},
+    "another rule": {"value": {"profile": {"idle_rule": {"steps": STEPS[:1]}}}},
+}
 INVALID_STEPS: Final[dict[int | str, dict[str, Any]]] = {
     422: {
         "description": "A field is wrong; of steps `details` name the step, from 0 on, and its field.",

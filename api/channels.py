@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Body, Path, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from api.auth import needs
@@ -29,6 +29,17 @@ from shared.services.workspaces import Scope
 
 ID_CHARS_MAX: Final = 100
 RULE: Final = {"enabled": True, "duration": 600, "action": "follow_up", "message": "Are you still there?"}
+
+NEW_EXAMPLES: Final[dict[str, Any]] = {
+    "closing": {
+        "value": {
+            "id": "shop-whatsapp",
+            "name": "The shop's WhatsApp",
+            "kind": "whatsapp",
+            "settings": {"idle_rule": RULE},
+        }
+    }
+}
 
 router: Final = APIRouter(tags=["channels"])
 
@@ -81,6 +92,9 @@ class ChannelIn(BaseModel):
     def new(self) -> NewChannel:
         """Give the channel that is wanted."""
         return NewChannel(self.id, self.name, self.kind, self.enabled, _given(self.settings))
+
+
+New = Annotated[ChannelIn, Body(openapi_examples=NEW_EXAMPLES)]
 
 
 class ChannelChange(BaseModel):
@@ -136,7 +150,7 @@ def read_one(caller: Reader, backends: Served, channel_id: ChannelId, response: 
 
 
 @router.post("/v1/audience/channels", status_code=201)
-def make_one(caller: Writer, backends: Served, wanted: ChannelIn, response: Response) -> ChannelOut:
+def make_one(caller: Writer, backends: Served, wanted: New, response: Response) -> ChannelOut:
     """Make a channel; `id` is the `inboxId` that its conversations carry."""
     try:
         row = make_channel(backends.database, backends.clock, caller, wanted.new())

@@ -62,8 +62,8 @@ FEATURE_FLAGS: Final = Table(
 )
 
 # One row a step of a sequence; `sequence_id` is the id of its first. `anchor_*` is the message that its clock
-# runs from. `rule` says whose: an AI agent's, or a channel's. Two indexes begin with the conversation, so that
-# no planner takes them for the way to what waits of a workspace.
+# runs from. `rule` says whose: an AI agent's, or a channel's. Two indexes begin with the conversation, so
+# that no planner takes them for the way to what waits of a workspace.
 IDLE_STEPS: Final = Table(
     "idle_steps",
     METADATA,

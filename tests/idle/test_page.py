@@ -3,7 +3,7 @@
 import pytest
 
 from shared.model.flag_states import SEQUENTIAL_IDLE, FlagState
-from shared.model.idle_steps import IdleStop
+from shared.model.idle_steps import IdleStatus, IdleStop
 from shared.services.flags import set_feature_flag, set_flag
 from tests.api.test_docs_api import curl
 from tests.calling import Api
@@ -25,6 +25,10 @@ def test_the_requests_of_the_page_work_as_they_are_written(api: Api) -> None:
     assert [answer.status_code for answer in answers] == [201, 200, 200, 201, 200, 200]
     assert [step["order"] for step in answers[1].json()["profile"]["idle_rule"]["steps"]] == [1, 2, 3]
     assert answers[5].json()["settings"] == {"idle_rule": {"enabled": False}}
+
+
+def test_every_status_is_told() -> None:
+    assert {names(row[0])[0] for row in PAGE.table("What waits")} == {*IdleStatus}
 
 
 def test_every_reason_is_told() -> None:

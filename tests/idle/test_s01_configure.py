@@ -223,6 +223,21 @@ def test_every_write_is_audited_with_what_was_before_and_after(api: Api, key: st
     assert {entry.resource_id for entry in entries} == {"nora"}
 
 
+@pytest.mark.usefixtures("on")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_examples_of_the_document_are_taken(api: Api) -> None:
+    key = api.key()
+    document = api("GET", "/openapi.json").json()
+    for path in (PATH, "/v1/audience/channels"):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        assert body["examples"]
+        for example in body["examples"].values():
+            assert api("POST", path, key=key, json=example["value"]).status_code == 201
+    body = document["paths"][f"{PATH}/{{agent_id}}"]["patch"]["requestBody"]["content"]["application/json"]
+    for example in body["examples"].values():
+        assert api("PATCH", f"{PATH}/nora", key=key, json=example["value"]).status_code == 200
+
+
 def test_pages_go_on_where_the_last_one_ended(api: Api, key: str) -> None:
     for id_ in ("c", "a", "b"):
         post(api, key, LEGACY, id_)
