@@ -61,7 +61,9 @@ def set_one(options: SetOptions) -> None:
     """Turn a flag on or off: of a workspace, or without one the half of the whole installation."""
     wanted = (options.name, options.state)
     is_for_all = options.workspace is None and has_two_halves(options.name)
-    asked_for = options.workspace or os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_WORKSPACE
+    asked_for = options.workspace
+    if asked_for is None:
+        asked_for = os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_WORKSPACE
     with opened_database() as database:
         setting = set_feature_flag if is_for_all else set_flag
         before = setting(database, SystemClock(), caller(asked_for), wanted).before

@@ -57,6 +57,8 @@ def test_a_flag_of_two_halves_is_set_for_all_or_for_one_workspace(knockon: Knock
     assert told() == ("on", "on", "on")
     assert knockon("flags", "set", name, "off") == f"{name} is off for the whole installation (was on)\n{off}"
     assert told() == ("on", "off", "off")
+    assert "no workspace ''" in knockon("flags", "set", name, "on", "--workspace", "", code=1)
+    assert told() == ("on", "off", "off")
 
 
 def test_members_are_added_moved_and_removed(knockon: Knockon) -> None:
