@@ -12,13 +12,16 @@ from typing import Any, Final, TypeGuard
 
 from shared.errors import ConfigError
 from shared.model.flag_states import FlagState
-from shared.model.idle_steps import IdleAction
+from shared.model.idle_steps import IdleAction, IdleRuleKind
 
 STEPS_MAX: Final = 3
 DURATION_S_MAX: Final = 86_400
 LEGACY_DURATION_S_MAX: Final = 2_592_000
 MESSAGE_CHARS_MAX: Final = 4_096
 TARGET_ID_CHARS_MAX: Final = 200
+
+# Whose rule is asked for: a workspace, an agent's or a channel's, its id.
+RuleAsk = tuple[str, IdleRuleKind, str]
 
 _SAYS: Final = frozenset({IdleAction.FOLLOW_UP, IdleAction.RESOLVE})
 
@@ -84,6 +87,19 @@ class IdlePlan:
     mode: IdleMode
     steps: tuple[IdleStepRule, ...]
     ignored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFound:
+    """An agent or a channel with the plan of its rule, None for none that could run.
+
+    `malformed` says what is wrong with a rule that cannot be carried out. What is not there has no name.
+    """
+
+    plan: IdlePlan | None
+    name: str
+    is_there: bool
+    malformed: str | None
 
 
 def agent_plan(parameters: Mapping[str, Any], state: FlagState) -> IdlePlan | None:

@@ -1,7 +1,6 @@
 """What the rules of AI agents and channels are at this moment (docs/idle-sequences.md)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -14,24 +13,14 @@ from shared.db.idle_rules import (
 )
 from shared.model.flag_states import SEQUENTIAL_IDLE, FlagState
 from shared.model.idle_steps import IdleRuleKind
-from shared.rules.idle_rules import IdlePlan, MalformedIdleRule, agent_plan, channel_plan
-
-# Whose rule is asked for: a workspace, an agent's or a channel's, its id.
-RuleAsk = tuple[str, IdleRuleKind, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RuleFound:
-    """An agent or a channel with the plan of its rule, None for none that could run.
-
-    `malformed` says what is wrong with a rule that cannot be carried out. What is not there has no name.
-    """
-
-    plan: IdlePlan | None
-    name: str
-    is_there: bool
-    malformed: str | None
-
+from shared.rules.idle_rules import (
+    IdlePlan,
+    MalformedIdleRule,
+    RuleAsk,
+    RuleFound,
+    agent_plan,
+    channel_plan,
+)
 
 _NOBODY: Final = RuleFound(None, "", is_there=False, malformed=None)
 

@@ -10,9 +10,9 @@ from shared.db.tables_idle import AI_AGENTS, CHANNELS, FEATURE_FLAGS
 from shared.db.tables_people import FLAGS
 from shared.model.flag_states import SEQUENTIAL_IDLE
 from shared.model.idle_steps import IdleRuleKind
-from shared.rules.idle_rules import IdleMode
+from shared.rules.idle_rules import IdleMode, RuleFound
 from shared.services.backends import Backends
-from shared.services.idle_rules import RuleFound, is_sequential_idle_on, read_rules
+from shared.services.idle_rules import is_sequential_idle_on, read_rules
 from tests.any_rows import add_row
 from tests.people import NOW, opened_backends
 from tests.statements import statements
