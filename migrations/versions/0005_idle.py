@@ -20,16 +20,18 @@ STEPS = "idle_steps"
 
 
 def upgrade() -> None:
-    """Create the tables, and let a message tell what wrote it."""
+    """Create the tables, let a message tell what wrote it, and name runs that have no automation."""
     _ai_agents()
     _channels()
     _feature_flags()
     _idle_steps()
     op.add_column("messages", sa.Column("parameters", JsonColumn, nullable=True))
+    op.add_column("automation_runs", sa.Column("title", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
     """Drop them, and everything in them."""
+    op.drop_column("automation_runs", "title")
     op.drop_column("messages", "parameters")
     for table in (STEPS, "feature_flags", "channels", "ai_agents"):
         op.drop_table(table)

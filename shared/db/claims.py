@@ -31,7 +31,8 @@ CLAIM_RUNS: Final = sql(
         started_at = COALESCE(started_at, :now), next_attempt_at = NULL
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, source, source_id, trigger_type,
-        input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
+        input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
+        title
     """,
     id="text",
 )
@@ -86,13 +87,15 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
         queue=QueueKind(row.queue),
         stop_reason=row.stop_reason,
         finished=finished,
+        title=row.title,
     )
 
 
 FIND_CLAIMED: Final = sql(
     """
     SELECT id, lease, workspace_id, automation_id, source, source_id, trigger_type, input, event, depth,
-        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason
+        root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
+        title
     FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
     """
 )

@@ -42,11 +42,14 @@ def source_id_of(automation_id: str, event_key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut."""
+    """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut.
+
+    One without an automation is known by its `title`.
+    """
 
     id: str
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     automation_version: int
     source: RunSource
     source_id: str
@@ -62,6 +65,7 @@ class NewRun:
     event: Mapping[str, Any] | None
     queue: QueueKind
     created_at: datetime
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,13 @@ class FinishedAction:
 class ClaimedRun:
     """A run that is ours to drive, as it stood when it was claimed.
 
-    `stop_reason` is set where a person wanted it to end while an earlier attempt was under way.
+    `stop_reason` is set where a person wanted it to end while an earlier attempt was under way. `title` names
+    one without an automation.
     """
 
     claim: Claim
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     source: RunSource
     source_id: str
     trigger_type: str
@@ -117,6 +122,7 @@ class ClaimedRun:
     queue: QueueKind
     stop_reason: str | None
     finished: tuple[FinishedAction, ...]
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
