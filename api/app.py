@@ -16,9 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from api import (
+    ai_agents,
     audit,
     automations,
     bulk,
+    channels,
     events,
     flags,
     keys,
@@ -32,6 +34,7 @@ from api import (
     reference,
     runs,
     secrets,
+    sequences,
     subjects,
     turning,
     why,
@@ -55,9 +58,11 @@ THREADS: Final = 30
 TITLE: Final = "Knockon"
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
+    ai_agents.router,
     audit.router,
     automations.router,
     bulk.router,
+    channels.router,
     events.router,
     flags.router,
     keys.router,
@@ -70,6 +75,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     recorded.router,
     runs.router,
     secrets.router,
+    sequences.router,
     subjects.router,
     turning.router,
     why.router,

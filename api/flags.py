@@ -11,9 +11,9 @@ from api.paging import Listed, Page
 from api.served import Served
 from shared.db.flags import Flag, list_flags
 from shared.db.sql import FIRST
-from shared.model.flag_states import FlagState
+from shared.model.flag_states import FlagState, in_effect
 from shared.services.backends import Caller
-from shared.services.flags import NAME, set_flag
+from shared.services.flags import NAME, installation_flags, set_flag
 from shared.services.workspaces import Scope
 
 router: Final = APIRouter(tags=["flags"])
@@ -26,12 +26,22 @@ class FlagOut(BaseModel):
 
     name: str
     state: FlagState
+    installation: FlagState | None = Field(
+        description="What the whole installation says; null if it was never asked, or has no say."
+    )
+    effective: FlagState = Field(description="What both come to.")
     updated_at: datetime
 
     @classmethod
-    def of(cls, flag: Flag) -> Self:
-        """Show a flag."""
-        return cls(name=flag.name, state=flag.state, updated_at=flag.updated_at)
+    def of(cls, flag: Flag, installation: FlagState | None) -> Self:
+        """Show a flag beside what the whole installation says of it."""
+        return cls(
+            name=flag.name,
+            state=flag.state,
+            installation=installation,
+            effective=in_effect(flag.name, flag.state, installation) or flag.state,
+            updated_at=flag.updated_at,
+        )
 
 
 class FlagIn(BaseModel):
@@ -48,11 +58,14 @@ def list_all(caller: Admin, backends: Served, page: Page) -> Listed[FlagOut]:
     """List the flags that were set, by name."""
     with backends.database.read() as conn:
         rows = list_flags(conn, caller.workspace_id, after=page.after or FIRST, most=page.most)
-    return page.cut(rows, FlagOut.of, lambda row: row.name)
+        everywhere = installation_flags(conn)
+    return page.cut(rows, lambda row: FlagOut.of(row, everywhere.get(row.name)), lambda row: row.name)
 
 
 @router.post("/v1/flags")
 def set_one(caller: Admin, backends: Served, wanted: FlagIn) -> FlagOut:
-    """Turn a flag on or off."""
+    """Turn a flag on or off, for this workspace alone."""
     done = set_flag(backends.database, backends.clock, caller, (wanted.name, wanted.state))
-    return FlagOut.of(done.flag)
+    with backends.database.read() as conn:
+        everywhere = installation_flags(conn)
+    return FlagOut.of(done.flag, everywhere.get(wanted.name))

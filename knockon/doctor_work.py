@@ -24,7 +24,8 @@ def examine_work(database: Database, settings: Settings) -> Iterator[Finding]:
     with database.read() as conn:
         found = read_gauges(conn, now=now)
     yield _runs(found.pending, found.waiting_since, now)
-    yield _delayed(found.delayed, now)
+    yield _due("delayed", found.delayed, now)
+    yield _due("idle steps", found.idle, now)
     yield _outbox(found.unsent, found.unsent_since, now)
     yield _actions(database, settings)
 
@@ -36,11 +37,11 @@ def _runs(pending: int, since: datetime | None, now: datetime) -> Finding:
     return Finding(Level.OK, "runs", f"{_count(pending)} wait, none that could start for long")
 
 
-def _delayed(found: Overdue, now: datetime) -> Finding:
+def _due(name: str, found: Overdue, now: datetime) -> Finding:
     if found.since is not None and now - found.since > LATE:
         late = f"{_count(found.due)} are due, the first for {_minutes(now - found.since)} minutes"
-        return Finding(Level.WARN, "delayed", late, "see that timers run: their sweep is behind")
-    return Finding(Level.OK, "delayed", f"{_count(found.waiting)} wait for their hour, none is overdue")
+        return Finding(Level.WARN, name, late, "see that timers run: their sweep is behind")
+    return Finding(Level.OK, name, f"{_count(found.waiting)} wait for their hour, none is overdue")
 
 
 def _outbox(unsent: int, since: datetime | None, now: datetime) -> Finding:

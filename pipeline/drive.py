@@ -100,7 +100,7 @@ class Step:
 
     def record(self, at: datetime, **parts: Any) -> Record:
         """Make a record about this run."""
-        return Record(self.run, self.plan.name, at, **parts)
+        return Record(self.run, self.plan.name, at, mark=self.plan.mark, **parts)
 
     def failed(self, found: Classification, at: datetime, logs: tuple[LogLine, ...] = ()) -> Record:
         """Make the record of this action's failure and what follows from it."""

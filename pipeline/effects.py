@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.book import Book, SubjectKey, Telling
-from pipeline.talking import comment, say
+from pipeline.talking import comment, leave_mark, say
 from pipeline.verdicts import Record
 from shared.db.people import Notice
 from shared.errors import ActionError, FatalError
@@ -45,7 +45,9 @@ def made_subjects(record: Record) -> list[SubjectKey]:
 
 def touched_subjects(record: Record) -> list[SubjectKey]:
     """Name the subjects that must be there for a record's effects, so that they can be locked first."""
-    refs = (_touched(effect) for effect in _effects(record))
+    refs = [_touched(effect) for effect in _effects(record)]
+    if record.done is not None and record.mark is not None:
+        refs.append((CONVERSATION, record.mark.conversation_id))
     return [(record.run.workspace_id, *ref) for ref in refs if ref is not None]
 
 
@@ -54,14 +56,16 @@ def apply_effects(record: Record, done: ActionDone, book: Book) -> Mapping[str, 
 
     Raises FatalError when one is not possible any more; then none of them is in the book.
     """
-    before = book.copy() if len(done.effects) > 1 else book
+    before = book.copy() if len(done.effects) > 1 or record.mark else book
     output = dict(done.output)
-    for effect in done.effects:
-        try:
+    try:
+        for effect in done.effects:
             output |= _apply(effect, record, book)
-        except ActionError:
-            book.restore(before)
-            raise
+        if record.mark is not None:
+            output |= leave_mark(record.mark, record, book)
+    except ActionError:
+        book.restore(before)
+        raise
     return output
 
 
@@ -106,7 +110,8 @@ def _apply(effect: Effect, record: Record, book: Book) -> Mapping[str, Any]:
 def _update(effect: UpdateSubject, record: Record, book: Book) -> Mapping[str, Any]:
     key = (record.run.workspace_id, effect.subject_type, effect.subject_id)
     row = book.living(key)
-    stale = [] if effect.force else _stale(effect, record, row)
+    was_looked_at = record.mark is not None  # under the lock that is held
+    stale = [] if effect.force or was_looked_at else _stale(effect, record, row)
     new = {name: value for name, value in changed_fields(row, effect.fields).items() if name not in stale}
     return {"stale": stale, **_change(key, new, effect.event_type, record, book)}
 

@@ -15,7 +15,7 @@ from pipeline.crew import Crew
 from pipeline.held import HeldRun, HeldRuns, Phase
 from pipeline.journal import Journal
 from pipeline.parts import Parts
-from pipeline.plans import Plans
+from pipeline.plan_book import PlanBook
 from pipeline.renewal import Renewal
 from pipeline.rounds import drive_rounds, is_local
 from pipeline.solo import Solo
@@ -39,7 +39,7 @@ class Engine:
     def __init__(self, parts: Parts) -> None:
         """Build everything, start nothing."""
         self._parts = parts
-        self._plans = Plans(parts.settings)
+        self._plans = PlanBook(parts.settings)
         self._held = HeldRuns()
         self._after = AfterCommit(parts)
         self._journal = Journal(parts, self._after, Renewal(parts, self._held))
@@ -90,8 +90,8 @@ class Engine:
         drive_rounds(self._crew, local)
 
     def plan(self, conn: Connection, run: ClaimedRun) -> HeldRun:
-        """Give a claimed run with its automation's plan."""
-        return HeldRun(run, self._plans.current(conn, [run.automation_id])[run.automation_id])
+        """Give a claimed run with its plan."""
+        return HeldRun(run, self._plans.current(conn, [run])[run.claim.run_id])
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until every run that was taken is written; False when the time is over first."""
@@ -127,8 +127,8 @@ class Engine:
         parts = self._parts
         lessee = Lessee(parts.owner, parts.clock.now(), timedelta(seconds=parts.settings.run_lease_s))
         claimed = claim_runs(conn, run_ids, lessee)
-        plans = self._plans.current(conn, (run.automation_id for run in claimed)) if claimed else {}
-        return [HeldRun(run, plans[run.automation_id]) for run in claimed]
+        plans = self._plans.current(conn, claimed) if claimed else {}
+        return [HeldRun(run, plans[run.claim.run_id]) for run in claimed]
 
     def _busy_most(self) -> int:
         permits = self._parts.settings.automations_worker_concurrency

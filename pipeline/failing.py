@@ -5,6 +5,7 @@ from typing import Final
 
 from executors.classify import Classification
 from pipeline.plans import PlannedAction
+from pipeline.retrying import Retryable
 from shared.model.runs import DeadLettered, Failed, Retried, RunError
 from shared.rules.backoff import run_backoff_seconds
 
@@ -19,11 +20,12 @@ def after_failure(
     `failures` counts those of this action before this one.
     """
     error = RunError(found.code, found.message, action.position)
-    if not found.retryable:
+    policy = action.policy
+    if policy.errors is Retryable.NONE or (policy.errors is Retryable.AS_JUDGED and not found.retryable):
         return Failed(error)
     if failures >= action.retries:
         return DeadLettered(error)
-    wait = timedelta(seconds=run_backoff_seconds(failures + 1))
-    if found.retry_after is not None:
+    wait = policy.wait or timedelta(seconds=run_backoff_seconds(failures + 1))
+    if found.retry_after is not None and policy.wait is None:
         wait = min(max(wait, found.retry_after), MAX_WAIT)
     return Retried(error, now + wait, failures + 1)

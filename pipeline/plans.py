@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from pipeline.retrying import BY_JUDGEMENT, RetryPolicy
+from pipeline.verdicts import Mark
 from shared.action_types import config_model
 from shared.db.automations import AutomationRow, AutomationState, automation_states, find_automations
 from shared.errors import DefinitionError
@@ -42,11 +44,15 @@ class PlannedAction:
     retries: int
     timeout: timedelta
     secrets: tuple[str, ...] = ()
+    policy: RetryPolicy = BY_JUDGEMENT
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does. `fault` is set where the definition cannot be read any more."""
+    """What a run does. `fault` is set where the definition cannot be read any more.
+
+    `automation_id` is empty where there is no automation; what such a run does may leave a `mark`.
+    """
 
     automation_id: str
     name: str
@@ -57,6 +63,7 @@ class Plan:
     reads_subject: bool
     fault: str | None
     fault_code: str = DEFINITION_INVALID
+    mark: Mark | None = None
 
 
 GONE: Final = AutomationState(version=0, status=AutomationStatus.ARCHIVED, is_deleted=True)

@@ -12,13 +12,24 @@ from shared.model.runs import ActionDone, ClaimedRun, LogLine, Outcome
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What every act of a run leaves in a conversation: a message that carries these parameters.
+
+    Where the act says nothing it is a private one without a text, of which no event tells.
+    """
+
+    conversation_id: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One step of a run to be written.
 
     Log lines, a finished action, and the outcome if the attempt ends with it.
 
     `refused` gives the record to write instead when a change to our own tables is not possible any more;
-    `own_events` are the ids of the events that this run's earlier actions emitted.
+    `own_events` are the ids of the events that this run's earlier actions emitted; `mark` is its plan's.
     """
 
     run: ClaimedRun
@@ -30,6 +41,7 @@ class Record:
     failed_type: str | None = None
     refused: "Callable[[ActionError], Record] | None" = None
     own_events: frozenset[str] = frozenset()
+    mark: Mark | None = None
 
 
 class Standing(Enum):

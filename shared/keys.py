@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from shared.model.idle_steps import IdleResult
 from shared.model.runs import QueueKind
 
 GROUP: Final = "automations-matcher"
@@ -84,3 +85,8 @@ def observed_key(keys: Keys, measure: str) -> str:
 def delayed_key(keys: Keys, name: str) -> str:
     """Name a counter of delayed executions: `armed`, `moved`, `closed`, `executed` or `skipped:{reason}`."""
     return f"{keys.prefix}automations:delayed:{name}"
+
+
+def idle_key(keys: Keys, result: IdleResult) -> str:
+    """Name the counter of idle steps by what became of them."""
+    return f"{keys.prefix}automations:idle:{result}"

@@ -104,7 +104,7 @@ class Sweep:
             log.warning("schedules_missed", count=swept.missed)
         slots = {each.row.automation_id: each.turn.fires for each in turns}
         for run in swept.runs:
-            self.lateness.add(Measure.SWEEP_LATENESS, at - (slots[run.automation_id] or at))
+            self.lateness.add(Measure.SWEEP_LATENESS, at - (slots[run.automation_id or ""] or at))
         if swept.runs:
             wake(self._backends, [WokenRun(run.id, run.automation_id, run.queue) for run in swept.runs], at)
             log.info("schedules_fired", count=len(swept.runs))

@@ -84,7 +84,7 @@ class Leases:
         insert_attempts(conn, [_attempt(run, now) for run in (*done.rescued, *done.buried)])
         insert_logs(conn, [_log(run, now) for run in done.rescued])
         if done.buried:
-            names = automation_names(conn, [run.automation_id for run in done.buried])
+            names = automation_names(conn, (run.automation_id for run in done.buried if run.automation_id))
             letters = [_letter(run, names, now) for run in done.buried]
             record_dead_letters(conn, letters, now=now)
         passed(FaultPoint.RESCUE_BEFORE_COMMIT)
@@ -116,7 +116,7 @@ def _durations(done: Reclaimed, keys: Keys) -> Observations:
     return observed
 
 
-def _facts(run: CrashedRun) -> dict[str, str | int]:
+def _facts(run: CrashedRun) -> dict[str, str | int | None]:
     return {
         "run_id": run.claim.run_id,
         "automation_id": run.automation_id,
@@ -148,5 +148,5 @@ def _log(run: CrashedRun, now: datetime) -> RunLog:
 
 
 def _letter(run: CrashedRun, names: Mapping[str, str], now: datetime) -> DeadLetter:
-    name = names.get(run.automation_id, run.automation_id)
+    name = run.title or names.get(run.automation_id or "", run.automation_id or "")
     return DeadLetter.of(run, name, _error(run), DeadLetterKind.CRASHED, now)

@@ -35,12 +35,12 @@ class DelayedSettler:
         now = self._clock.now()
         with self._database.read() as conn:
             rows = find_executions(conn, (pending_id_of(run.source_id) for run in runs))
-            rules = self._rules.current(conn, (run.automation_id for run in runs))
+            rules = self._rules.current(conn, (run.automation_id for run in runs if run.automation_id))
             facts = read_facts(conn, list(rows.values()))
         found: dict[str, StandDown] = {}
         for run in runs:
             lapsed: Lapsed | None = Lapsed(PendingSkip.EPISODE_MOVED)
-            row, rule = rows.get(pending_id_of(run.source_id)), rules.get(run.automation_id)
+            row, rule = rows.get(pending_id_of(run.source_id)), rules.get(run.automation_id or "")
             if row is not None and rule is not None:
                 lapsed = lapse_of(row, rule, facts, now)
             if lapsed is not None:

@@ -28,6 +28,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "backtest": "backtest",
         "runs": "runs",
         "pending": "pending",
+        "sequences": "sequences",
         "tail": "tail",
         "dead": "dead",
         "bulk": "bulk",

@@ -1,16 +1,22 @@
 """`knockon flags`: what a workspace has turned on."""
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final
 
 import typer
 
 from knockon.cli.connections import caller, opened_database
-from knockon.cli.options import DEFAULT_WORKSPACE, ListOptions, Workspace, takes
+from knockon.cli.options import DEFAULT_WORKSPACE, WORKSPACE_VARIABLE, ListOptions, takes
 from knockon.cli.output import Form, print_json, print_line, print_note, print_table, show_instant
-from shared.db.flags import list_flags
-from shared.model.flag_states import KNOWN_FLAGS, FlagState
-from shared.services.flags import listed_flags, set_flag
+from shared.model.flag_states import KNOWN_FLAGS, FlagState, has_two_halves
+from shared.services.flags import (
+    ListedFlag,
+    installation_flags,
+    list_known_flags,
+    set_feature_flag,
+    set_flag,
+)
 from shared.time.clock import SystemClock
 
 NOBODY_READS: Final = "nothing reads"
@@ -24,7 +30,12 @@ class SetOptions:
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="The flag's name.")]
     state: Annotated[FlagState, typer.Argument(metavar="STATE", help="on or off.")]
-    workspace: Workspace = DEFAULT_WORKSPACE
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            "--workspace", "-w", help="The workspace that is meant; a flag with two halves needs none."
+        ),
+    ] = None
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,27 +48,48 @@ def add_to(app: typer.Typer) -> None:
 def list_all(options: ListOptions) -> None:
     """List the flags that a workspace has set, and those that something reads."""
     with opened_database() as database, database.read() as conn:
-        flags = listed_flags(list_flags(conn, options.workspace))
+        flags = list_known_flags(conn, options.workspace)
     if options.output is Form.JSON:
         print_json([asdict(flag) for flag in flags])
         return
-    rows = (
-        (flag.name, flag.state or "default", flag.turns_on or NOBODY_READS, show_instant(flag.updated_at))
-        for flag in flags
-    )
-    print_table(("NAME", "STATE", "TURNS ON", "UPDATED"), rows)
+    print_table(("NAME", "STATE", "INSTALLATION", "EFFECTIVE", "TURNS ON", "UPDATED"), map(_row, flags))
 
 
 @group.command("set")
 @takes(SetOptions)
 def set_one(options: SetOptions) -> None:
-    """Turn a flag on or off."""
+    """Turn a flag on or off: of a workspace, or without one the half of the whole installation."""
+    wanted = (options.name, options.state)
+    is_for_all = options.workspace is None and has_two_halves(options.name)
+    asked_for = options.workspace
+    if asked_for is None:
+        asked_for = os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_WORKSPACE
     with opened_database() as database:
-        wanted = (options.name, options.state)
-        before = set_flag(database, SystemClock(), caller(options.workspace), wanted).before
+        setting = set_feature_flag if is_for_all else set_flag
+        before = setting(database, SystemClock(), caller(asked_for), wanted).before
+        with database.read() as conn:
+            everywhere = installation_flags(conn).get(options.name)
     was = "never set" if before is None else before
-    print_line(
-        f"{options.name} is {options.state}" + (" already" if before is options.state else f" (was {was})")
-    )
-    if options.name not in KNOWN_FLAGS:
+    where = " for the whole installation" if is_for_all else ""
+    changed = " already" if before is options.state else f" (was {was})"
+    print_line(f"{options.name} is {options.state}{where}{changed}")
+    _print_what_it_needs(options.name, everywhere)
+
+
+def _print_what_it_needs(name: str, everywhere: FlagState | None) -> None:
+    if name not in KNOWN_FLAGS:
         print_note(f"{NOBODY_READS} a flag of this name, so it changes nothing")
+    elif has_two_halves(name) and everywhere is not FlagState.ON:
+        print_note(f"it is off for the whole installation; turn that on with: knockon flags set {name} on")
+
+
+def _row(flag: ListedFlag) -> tuple[str, ...]:
+    has_half = has_two_halves(flag.name)
+    return (
+        flag.name,
+        flag.state or "default",
+        (flag.installation or "default") if has_half else "-",
+        flag.effective or "default",
+        flag.turns_on or NOBODY_READS,
+        show_instant(flag.updated_at),
+    )

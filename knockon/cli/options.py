@@ -15,9 +15,10 @@ from shared.errors import ConfigError
 Options = TypeVar("Options")
 
 DEFAULT_WORKSPACE: Final = "default"
+WORKSPACE_VARIABLE: Final = "KNOCKON_WORKSPACE"
 
 Workspace = Annotated[
-    str, typer.Option("--workspace", "-w", envvar="KNOCKON_WORKSPACE", help="The workspace that is meant.")
+    str, typer.Option("--workspace", "-w", envvar=WORKSPACE_VARIABLE, help="The workspace that is meant.")
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="A table for people, JSON for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]

@@ -25,7 +25,7 @@ class Alert:
 
     workspace_id: str
     fingerprint: str
-    automation_id: str
+    automation_id: str | None
     run_id: str
     title: str
     body: str

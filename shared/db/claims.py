@@ -33,7 +33,7 @@ CLAIM_RUNS: Final = sql(
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, lease, workspace_id, automation_id, source, source_id, trigger_type,
         input, event, depth, root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
-        subject_type, subject_id, seen, created_at
+        subject_type, subject_id, seen, created_at, title
     """,
     id="text",
 )
@@ -89,6 +89,7 @@ def _claimed(row: Any, finished: tuple[FinishedAction, ...]) -> ClaimedRun:
         stop_reason=row.stop_reason,
         finished=finished,
         look=_look(row),
+        title=row.title,
     )
 
 
@@ -102,7 +103,7 @@ FIND_CLAIMED: Final = sql(
     """
     SELECT id, lease, workspace_id, automation_id, source, source_id, trigger_type, input, event, depth,
         root_run_id, retry_count, failures, crash_count, started_at, queue, stop_reason,
-        subject_type, subject_id, seen, created_at
+        subject_type, subject_id, seen, created_at, title
     FROM automation_runs WHERE id = :id AND lease = :lease AND (status || '') = 'RUNNING'
     """
 )

@@ -92,6 +92,8 @@ def _log(letter: DeadLetter, now: datetime) -> RunLog:
 
 def _title(letter: DeadLetter) -> str:
     happened = "failed (worker crash)" if letter.kind is DeadLetterKind.CRASHED else "dead-lettered"
+    if letter.run.automation_id is None:
+        return f"{letter.automation_name} {happened}"
     return f'Automation "{letter.automation_name}" {happened}'
 
 
@@ -111,7 +113,8 @@ def _notice(letter: DeadLetter) -> Notice:
 def _alert(letter: DeadLetter) -> Alert:
     """Tell of it to those who are told outside the inbox: grouped, later, by `timers.alerting`."""
     run = letter.run
-    trouble = trouble_of(letter.error.code, letter.error.message, run.automation_id)
+    owner = run.automation_id or letter.automation_name
+    trouble = trouble_of(letter.error.code, letter.error.message, owner)
     return Alert(
         workspace_id=run.workspace_id,
         fingerprint=trouble.fingerprint,
@@ -128,12 +131,16 @@ def _audit(letter: DeadLetter) -> AuditEntry:
     crashed = letter.kind is DeadLetterKind.CRASHED
     return AuditEntry(
         workspace_id=letter.run.workspace_id,
-        actor=f"SYSTEM automation:{letter.run.automation_id}",
+        actor=_actor(letter.run),
         action="automation.worker_crashed" if crashed else "automation.dead_lettered",
         resource_type=RESOURCE,
         resource_id=letter.run.run_id,
         detail={"code": letter.error.code, "message": letter.error.message, "attempts": letter.attempts},
     )
+
+
+def _actor(run: EndedRun) -> str:
+    return f"SYSTEM automation:{run.automation_id}" if run.automation_id else f"SYSTEM run:{run.run_id}"
 
 
 NAMES: Final = sql("SELECT r.id, r.name FROM automations r JOIN {rows} ON r.id = x.id", id="text")

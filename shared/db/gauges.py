@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from shared.db.alerts import waiting
+from shared.db.idle_waiting import count_idle_overdue
 from shared.db.locks import WATCHDOG, is_lock_held
 from shared.db.pending_moves import Overdue, count_overdue
 from shared.db.server_clock import clock_skew
@@ -75,6 +76,7 @@ class Gauges:
     waiting_since: datetime | None
     schedules_due: int
     delayed: Overdue
+    idle: Overdue
     unsent: int
     unsent_since: datetime | None
     alerts: int
@@ -97,6 +99,7 @@ def read_gauges(conn: Connection, *, now: datetime) -> Gauges:
         waiting_since=read_instant(oldest.since),
         schedules_due=counts.schedules_due,
         delayed=count_overdue(conn, now=now, most=COUNTED),
+        idle=count_idle_overdue(conn, now=now, most=COUNTED),
         unsent=counts.unsent,
         unsent_since=read_instant(counts.unsent_since),
         alerts=counts.unfolded + counts.sends,

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row
 
 from shared.db.sheet import Sheet, put
 from shared.db.sql import sql
-from shared.db.types import must_instant, write_instant
+from shared.db.types import must_instant, read_json, write_instant
 from shared.model.messages import Direction, Message, SenderType
 
 MessageKey = tuple[str, str]
@@ -15,9 +15,10 @@ MessageKey = tuple[str, str]
 INSERT_MESSAGES: Final = sql(
     """
     INSERT INTO messages (workspace_id, id, conversation_id, direction, sender_type, sender_id, agent_id,
-        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at)
+        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at, parameters)
     SELECT workspace_id, id, conversation_id, direction, sender_type, sender_id, agent_id,
-        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at FROM {rows}
+        content, private, auto_submitted, stamp_ms, stamp_seq, run_id, created_at,
+        parameters FROM {rows}
     WHERE true ORDER BY workspace_id, id
     ON CONFLICT (workspace_id, id) DO NOTHING RETURNING workspace_id, id
     """,
@@ -35,6 +36,7 @@ INSERT_MESSAGES: Final = sql(
     stamp_seq="bigint",
     run_id="text",
     created_at="timestamptz",
+    parameters="jsonb",
 )
 
 
@@ -50,7 +52,8 @@ def insert_messages(where: Connection | Sheet, messages: Iterable[Message]) -> f
 FIND_MESSAGES: Final = sql(
     """
     SELECT r.workspace_id, r.id, r.conversation_id, r.direction, r.sender_type, r.sender_id, r.agent_id,
-        r.content, r.private, r.auto_submitted, r.stamp_ms, r.stamp_seq, r.run_id, r.created_at
+        r.content, r.private, r.auto_submitted, r.stamp_ms, r.stamp_seq, r.run_id, r.created_at,
+        r.parameters
     FROM messages r JOIN {rows} ON r.workspace_id = x.workspace_id AND r.id = x.id
     """,
     workspace_id="text",
@@ -80,6 +83,7 @@ def _message(row: Row[Any]) -> Message:
         stamp=(row.stamp_ms, row.stamp_seq),
         run_id=row.run_id,
         created_at=must_instant(row.created_at),
+        parameters=read_json(row.parameters),
     )
 
 
@@ -99,4 +103,5 @@ def _row(message: Message) -> Mapping[str, Any]:
         "stamp_seq": message.stamp[1],
         "run_id": message.run_id,
         "created_at": write_instant(message.created_at),
+        "parameters": message.parameters,
     }

@@ -22,7 +22,7 @@ class WokenRun:
     """A run that has to be given a handle once the transaction is committed."""
 
     id: str
-    automation_id: str
+    automation_id: str | None
     queue: QueueKind
 
 
@@ -74,7 +74,8 @@ CANCEL_RUN: Final = sql(
     UPDATE automation_runs SET status = 'CANCELLED', next_attempt_at = NULL, ended_at = :now,
         stop_reason = :reason
     WHERE id = :id AND (status || '') = 'PENDING'
-    RETURNING id, workspace_id, automation_id, root_run_id, trigger_type, depth, started_at
+    RETURNING id, workspace_id, automation_id, root_run_id, trigger_type, depth, started_at,
+        title
     """
 )
 
@@ -98,7 +99,7 @@ CANCEL_RUNS: Final = sql(
         stop_reason = :reason
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, workspace_id, automation_id, root_run_id, trigger_type, depth,
-        started_at
+        started_at, title
     """,
     id="text",
 )
@@ -124,6 +125,7 @@ def _cancelled(row: Row[Any], now: datetime) -> EndedRun:
         status=RunStatus.CANCELLED,
         duration_ms=duration_ms(read_instant(row.started_at), now),
         error=None,
+        title=row.title,
     )
 
 
@@ -149,7 +151,7 @@ CANCEL_WAITING: Final = sql(
         stop_reason = :reason
     FROM k WHERE automation_runs.id = k.id
     RETURNING automation_runs.id AS id, workspace_id, automation_id, root_run_id, trigger_type, depth,
-        started_at
+        started_at, title
     """
 )
 

@@ -39,7 +39,7 @@ LOCK_EXPIRED: Final = sql(
     """
     SELECT r.id, r.lease, r.workspace_id, r.automation_id, r.trigger_type, r.depth, r.root_run_id,
         r.retry_count,
-        r.failures, r.crash_count, r.owner, r.started_at, r.queue, r.created_at
+        r.failures, r.crash_count, r.owner, r.started_at, r.queue, r.created_at, r.title
     FROM automation_runs r JOIN {rows} ON r.id = x.id
     WHERE r.lease = x.lease AND r.lease_until = x.lease_until AND (r.status || '') = 'RUNNING'
     ORDER BY r.id {skip_locked}
@@ -56,7 +56,7 @@ class CrashedRun:
 
     claim: Claim
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     trigger_type: str
     depth: int
     root_run_id: str
@@ -66,6 +66,7 @@ class CrashedRun:
     owner: str
     started_at: datetime | None
     queue: QueueKind
+    title: str | None
 
 
 def lock_expired(conn: Connection, leases: Iterable[ExpiredLease]) -> list[CrashedRun]:
@@ -98,6 +99,7 @@ def _crashed(row: Row[Any]) -> CrashedRun:
         owner=row.owner or "",
         started_at=read_instant(row.started_at),
         queue=QueueKind(row.queue),
+        title=row.title,
     )
 
 
@@ -177,7 +179,7 @@ class WaitingRun:
 
     id: str
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     due_at: datetime
 
 

@@ -19,11 +19,11 @@ INSERT_RUNS: Final = sql(
         entry_id,
         trigger_type, subject_type, subject_id, status, input, event, depth, root_run_id, retry_count,
         failures,
-        crash_count, lease, queue, enqueued_at, created_at, seen)
+        crash_count, lease, queue, enqueued_at, created_at, seen, title)
     SELECT id, workspace_id, automation_id, automation_version, source, source_id, event_key, event_hash,
         entry_id,
         trigger_type, subject_type, subject_id, 'PENDING', input, event, depth, root_run_id, 0, 0,
-        0, 0, queue, created_at, created_at, seen
+        0, 0, queue, created_at, created_at, seen, title
     FROM {rows} WHERE true ORDER BY source, source_id
     ON CONFLICT (source, source_id) DO NOTHING
     RETURNING id
@@ -47,6 +47,7 @@ INSERT_RUNS: Final = sql(
     queue="text",
     created_at="timestamptz",
     seen="text",
+    title="text",
 )
 
 

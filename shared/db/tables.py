@@ -128,6 +128,7 @@ RUNS: Final = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
+    Column("title", Text),
     UniqueConstraint("source", "source_id", name="uq_runs_source"),
     Index("ix_runs_workspace", "workspace_id", "id"),
     Index("ix_runs_automation", "automation_id", "id"),

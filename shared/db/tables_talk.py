@@ -5,7 +5,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, String, Table, Text
 
 from shared.db.tables import METADATA
-from shared.db.types import UtcDateTime
+from shared.db.types import JsonColumn, UtcDateTime
 
 COMMENTS: Final = Table(
     "comments",
@@ -21,7 +21,8 @@ COMMENTS: Final = Table(
     Index("ix_comments_subject", "workspace_id", "subject_type", "subject_id", "id"),
 )
 
-# `stamp_ms` and `stamp_seq` order a conversation's messages as the stream did.
+# `stamp_ms` and `stamp_seq` order a conversation's messages as the stream did. `parameters` say which step of
+# a sequence wrote one.
 MESSAGES: Final = Table(
     "messages",
     METADATA,
@@ -39,6 +40,7 @@ MESSAGES: Final = Table(
     Column("stamp_seq", BigInteger, nullable=False),
     Column("run_id", String(36)),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("parameters", JsonColumn),
     PrimaryKeyConstraint("workspace_id", "id"),
     Index("ix_messages_conversation", "workspace_id", "conversation_id", "stamp_ms", "stamp_seq"),
     Index("ix_messages_created", "created_at"),

@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from shared.action_types import action_types
-from shared.keys import DEAD_LETTERS, Keys, delayed_key
+from shared.keys import DEAD_LETTERS, Keys, delayed_key, idle_key
+from shared.model.idle_steps import IdleResult
 from shared.model.pending import PendingSkip
 from shared.model.triggers import TriggerType
 
@@ -55,6 +56,8 @@ def counter_keys(keys: Keys) -> Iterator[CounterKey]:
         yield CounterKey(delayed_key(keys, outcome), "knockon_delayed_total", (outcome,))
     for why in PendingSkip:
         yield CounterKey(delayed_key(keys, f"skipped:{why}"), "knockon_delayed_skipped_total", (why,))
+    for result in IdleResult:
+        yield CounterKey(idle_key(keys, result), "knockon_idle_steps_total", (result,))
     for action_type in action_types():
         for outcome in OUTCOMES:
             key = keys.action(action_type, outcome)

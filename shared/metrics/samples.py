@@ -82,6 +82,12 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
         "knockon_pending_executions_late_seconds": Metric(
             Kind.GAUGE, "For how long the first pending execution that waits is due; 0 if none is."
         ),
+        "knockon_idle_steps_waiting": Metric(
+            Kind.GAUGE, "Steps of idle sequences that wait, at most 10,000."
+        ),
+        "knockon_idle_steps_late_seconds": Metric(
+            Kind.GAUGE, "For how long the first step that waits is due; 0 if none is."
+        ),
         "knockon_runs_running": Metric(Kind.GAUGE, "Runs under a claim, at most 10,000."),
         "knockon_runs_pending": Metric(
             Kind.GAUGE, "Runs that wait, for a worker or their next attempt, at most 10,000."
@@ -112,6 +118,9 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
         ),
         "knockon_delayed_skipped_total": Metric(
             Kind.COUNTER, "Pending executions that did not run, by reason.", ("reason",)
+        ),
+        "knockon_idle_steps_total": Metric(
+            Kind.COUNTER, "What became of steps of idle sequences.", ("result",)
         ),
         "knockon_actions_total": Metric(
             Kind.COUNTER, "Actions that succeeded, and attempts that failed.", ("type", "outcome")

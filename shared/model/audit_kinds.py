@@ -17,4 +17,7 @@ class AuditKind(StrEnum):
     EVENT = "event"
     ALERT_GROUP = "alert_group"
     ALERT_CHANNEL = "alert_channel"
+    AI_AGENT = "ai_agent"
+    CHANNEL = "channel"
+    IDLE_STEP = "idle_step"
     BULK_OPERATION = "bulk_operation"

@@ -79,6 +79,14 @@ class Assign(ConversationConfig):
         return self
 
 
+class RequestAssignment(Assign):
+    """Ask whoever distributes conversations to choose; a step of an idle sequence does, no definition."""
+
+    @model_validator(mode="after")
+    def _check_somebody(self) -> "RequestAssignment":
+        return self
+
+
 class SetStatus(ConversationConfig):
     """Set the status of a conversation."""
 
@@ -119,6 +127,7 @@ class Snooze(ConversationConfig):
 
 
 class Resolve(ConversationConfig):
-    """Resolve a conversation, with a last message or without."""
+    """Resolve a conversation, with a last message or without; `closed_reason` is kept with it."""
 
     message: Annotated[Filled | None, Given] = None
+    closed_reason: Annotated[Text | None, Given] = None

@@ -30,15 +30,19 @@ from shared.model.stamps import Stamp, format_stamp, parse_stamp
 MAX_ENTRY_BYTES: Final = 262_144
 MAX_CONTEXT_DEPTH: Final = 1000
 
-_CONTEXT_IDS: Final = ("automationId", "runId", "rootRunId")
+_AUTOMATION: Final = "automationId"
+_CONTEXT_IDS: Final = (_AUTOMATION, "runId", "rootRunId")
 _CONTEXT_KEYS: Final = frozenset({*_CONTEXT_IDS, "depth", "stamp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Which run emitted an event, how deep in its chain, and the stamp of the write that it tells of."""
+    """Which run emitted an event, how deep in its chain, and the stamp of the write that it tells of.
 
-    automation_id: str
+    A run that nothing but a rule of ours started has no automation.
+    """
+
+    automation_id: str | None
     run_id: str
     root_run_id: str
     depth: int
@@ -236,12 +240,13 @@ def _check_context(found: Mapping[str, Any] | None) -> tuple[Context | None, Sta
     if stamp is not None and found.keys() == {"stamp"}:
         return None, stamp
     for name in _CONTEXT_IDS:
-        if not _is_id(found.get(name)):
+        has_none = name == _AUTOMATION and found.get(name, "") is None
+        if not has_none and not _is_id(found.get(name)):
             raise BadEvent("context", f"{name} must be a text of 1 to {MAX_ID} printable characters")
     depth = found.get("depth")
     if type(depth) is not int or not 0 <= depth <= MAX_CONTEXT_DEPTH:
         raise BadEvent("context", f"depth must be an integer from 0 to {MAX_CONTEXT_DEPTH}")
-    return Context(found["automationId"], found["runId"], found["rootRunId"], depth, stamp), None
+    return Context(found[_AUTOMATION], found["runId"], found["rootRunId"], depth, stamp), None
 
 
 def _check_stamp(found: object) -> Stamp | None:
@@ -259,7 +264,7 @@ def _context_to_json(context: Context | None, written: Stamp | None) -> dict[str
     if context is None:
         return None if written is None else {"stamp": format_stamp(written)}
     known: dict[str, Any] = {
-        "automationId": context.automation_id,
+        _AUTOMATION: context.automation_id,
         "runId": context.run_id,
         "rootRunId": context.root_run_id,
         "depth": context.depth,

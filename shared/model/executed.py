@@ -28,8 +28,8 @@ class DrivenRun(Protocol):
         ...
 
     @property
-    def automation_id(self) -> str:
-        """Its automation."""
+    def automation_id(self) -> str | None:
+        """Its automation, if it has one."""
         ...
 
     @property
@@ -53,6 +53,11 @@ class DrivenRun(Protocol):
         ...
 
     @property
+    def title(self) -> str | None:
+        """What it is called, if it has no automation."""
+        ...
+
+    @property
     def started_at(self) -> datetime | None:
         """When it was first driven."""
         ...
@@ -64,13 +69,14 @@ class EndedRun:
 
     run_id: str
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     root_run_id: str
     trigger_type: str
     depth: int
     status: RunStatus
     duration_ms: int
     error: RunError | None
+    title: str | None = None
 
     @classmethod
     def of(cls, run: DrivenRun, status: RunStatus, error: RunError | None, now: datetime) -> Self:
@@ -85,6 +91,7 @@ class EndedRun:
             status=status,
             duration_ms=duration_ms(run.started_at, now),
             error=error,
+            title=run.title,
         )
 
 
@@ -104,6 +111,8 @@ def executed_event(run: EndedRun, *, event_id: str, now: datetime) -> dict[str, 
         "triggerType": run.trigger_type,
         "durationMs": run.duration_ms,
     }
+    if run.title is not None:
+        payload["name"] = run.title
     if run.error is not None:
         message = cut_text(run.error.message, MESSAGE_BYTES)
         payload["error"] = {"code": run.error.code, "message": message}

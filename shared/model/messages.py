@@ -48,7 +48,7 @@ class Message:
     """One message of a conversation. `stamp` orders it among the others, as the stream did.
 
     `auto_submitted`: it says itself that no person wrote it, see `is_machine_made`. `run_id` is the run that
-    wrote it, if one did.
+    wrote it, if one did; `parameters` tell more of why.
     """
 
     workspace_id: str
@@ -64,6 +64,7 @@ class Message:
     stamp: Stamp
     run_id: str | None
     created_at: datetime
+    parameters: Mapping[str, Any] | None = None
 
 
 def message_of(event: Event) -> Message | None:
@@ -97,7 +98,7 @@ def message_of(event: Event) -> Message | None:
 
 def message_payload(message: Message) -> dict[str, Any]:
     """Tell of a message in the payload conventions of `message.created`."""
-    return {
+    told = {
         "id": message.id,
         "direction": message.direction.value,
         "senderType": message.sender_type.value,
@@ -108,6 +109,7 @@ def message_payload(message: Message) -> dict[str, Any]:
         "autoSubmitted": message.auto_submitted,
         "createdAt": format_instant(message.created_at),
     }
+    return told if message.parameters is None else {**told, "parameters": message.parameters}
 
 
 def is_machine_made(event: Event) -> bool:

@@ -29,6 +29,13 @@ class SkipReason(StrEnum):
     SUBJECT_GONE = "subject_gone"
     EPISODE_MOVED = "episode_moved"
     CONDITIONS_CHANGED = "conditions_changed"
+    CONVERSATION_CLOSED = "conversation_closed"
+    CONVERSATION_GONE = "conversation_gone"
+    CUSTOMER_REPLIED = "customer_replied"
+    SUPERSEDED = "superseded"
+    AGENT_GONE = "agent_gone"
+    CONFIG_CHANGED = "config_changed"
+    DISARMED = "disarmed"
 
 
 MOVES: Final[Mapping[RunStatus, frozenset[RunStatus]]] = MappingProxyType(

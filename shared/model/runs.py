@@ -21,6 +21,7 @@ class RunSource(StrEnum):
     MANUAL = "manual"
     SCHEDULE = "schedule"
     DELAYED = "delayed"
+    IDLE_STEP = "idle_step"
 
 
 class QueueKind(StrEnum):
@@ -45,11 +46,12 @@ class NewRun:
     """A run about to be inserted as PENDING. `event` is the whole event when `input` had to be cut.
 
     `seen` is the newest write of its subject upon which it was made, as a stamp; None if its event decided.
+    One without an automation is known by its `title`.
     """
 
     id: str
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     automation_version: int
     source: RunSource
     source_id: str
@@ -66,6 +68,7 @@ class NewRun:
     queue: QueueKind
     created_at: datetime
     seen: str | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,12 @@ class ClaimedRun:
     """A run that is ours to drive, as it stood when it was claimed.
 
     `look` is None for a run that was made upon an event alone. `stop_reason` is set where a person wanted it
-    to end while an earlier attempt was under way.
+    to end while an earlier attempt was under way. `title` names one without an automation.
     """
 
     claim: Claim
     workspace_id: str
-    automation_id: str
+    automation_id: str | None
     source: RunSource
     source_id: str
     trigger_type: str
@@ -132,6 +135,7 @@ class ClaimedRun:
     stop_reason: str | None
     finished: tuple[FinishedAction, ...]
     look: Look | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

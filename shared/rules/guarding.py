@@ -5,8 +5,10 @@ from shared.model.events import Event
 
 
 def is_own_event(event: Event, automation_id: str | None) -> bool:
-    """Tell whether a run of this automation emitted the event."""
-    return event.context is not None and event.context.automation_id == automation_id
+    """Tell whether a run of this automation emitted the event; what has no automation has no own events."""
+    if automation_id is None or event.context is None:
+        return False
+    return event.context.automation_id == automation_id
 
 
 def is_too_deep(depth: int, depth_max: int) -> bool:

@@ -1,7 +1,7 @@
 """How a person's deed is written down: who, what, to which thing, what it was before and what it is after."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -37,6 +37,15 @@ def write_deed(conn: Connection, caller: Caller, deed: Deed, now: datetime) -> N
 def write_deeds(conn: Connection, caller: Caller, deeds: Iterable[Deed], now: datetime) -> None:
     """Write deeds of one person as one set, otherwise as `write_deed` does."""
     insert_audit(conn, (_entry(caller, deed) for deed in deeds), now=now)
+
+
+def write_deed_in(
+    conn: Connection, workspace_ids: Iterable[str], caller: Caller, told: tuple[Deed, datetime]
+) -> None:
+    """Write a deed that changes something for several workspaces, as an entry of each of them."""
+    deed, now = told
+    entries = [_entry(replace(caller, workspace_id=each), deed) for each in workspace_ids]
+    insert_audit(conn, entries, now=now)
 
 
 def _entry(caller: Caller, deed: Deed) -> AuditEntry:

@@ -48,6 +48,10 @@ class Scope(StrEnum):
     RUNS_WRITE = "runs:write"
     SUBJECTS_READ = "subjects:read"
     SUBJECTS_WRITE = "subjects:write"
+    AGENTS_READ = "agents:read"
+    AGENTS_WRITE = "agents:write"
+    MESSAGES_READ = "messages:read"
+    MESSAGES_WRITE = "messages:write"
     ADMIN = "admin"
 
 

@@ -13,6 +13,7 @@ from shared.services.backends import Caller
 from shared.services.definitions import Leftovers
 from tests.api.test_openapi import GUARDED, UNKNOWN, WRITES
 from tests.calling import Api
+from tests.idle_rows import add_step
 from tests.pending_rows import add_pending
 from tests.people import definition
 from tests.rooms import new_run
@@ -30,11 +31,14 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         assert automation is not None
         run = replace(new_run(automation, {}), workspace_id="w2")
         insert_runs(conn, [run])
+        add_step(conn, "theirs", workspace_id="w2")
         add_pending(conn, "theirs", automation.id, workspace_id="w2")
         insert_notices(conn, [Notice("w2", ("owner",), "t", "b", "run", run.id)], now=now)
     event = {"type": "order.placed", "payload": {"secretly": "theirs"}}
     published = api("POST", "/v1/events", key=key, json=event).json()
     api("POST", "/v1/secrets", key=key, json={"name": "THEIRS", "value": "x" * 20})
+    api("POST", "/v2/ai_agents", key=key, json={"id": "theirs", "name": "Nora"})
+    api("POST", "/v1/audience/channels", key=key, json={"id": "theirs", "name": "Shop", "kind": "sms"})
     wish = {"kind": "replay", "filter": {}}
     return {
         "automations": automation.id,
@@ -45,6 +49,9 @@ def things_of_w2(api: Api, key: str) -> Mapping[str, str]:
         "secrets": "THEIRS",
         "events": published["entries"][0]["entry_id"],
         "pending-executions": "theirs",
+        "ai_agents": "theirs",
+        "audience": "theirs",
+        "sequences": "theirs",
         "bulk": api("POST", "/v1/bulk", key=key, json=wish).json()["id"],
     }
 

@@ -14,26 +14,32 @@ from shared.db.audit_reads import AuditQuery, AuditRow, list_audit
 from shared.db.tables_people import ALERT_GROUPS
 from shared.dead_stream import Burial, bury
 from shared.model.audit_kinds import AuditKind
-from shared.model.flag_states import FlagState
+from shared.model.channels import ChannelKind
+from shared.model.flag_states import SEQUENTIAL_IDLE, FlagState
 from shared.model.roles import Role
 from shared.sealing import Seal
+from shared.services.ai_agents import AgentEdit, drop_agent, edit_agent, make_agent
 from shared.services.alerts import NewChannel, add_channel, mute_alerts, remove_channel
 from shared.services.arming_existing import activate_and_arm
 from shared.services.automations import Edit, activate, apply_changes, create, delete, edit, pause
 from shared.services.backends import Backends, Caller
 from shared.services.bulk import cancel_bulk, confirm, preview, start_bulk
+from shared.services.channels import ChannelEdit, drop_channel, edit_channel, make_channel
+from shared.services.channels import NewChannel as NewTalkChannel
 from shared.services.dead_events import put_back_events
 from shared.services.definitions import Leftovers
-from shared.services.flags import set_flag
+from shared.services.flags import set_feature_flag, set_flag
 from shared.services.members import NewMember, add_member, change_role, remove_member
 from shared.services.pending import cancel_waiting
 from shared.services.renaming import rename_workspace
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay, start_by_hand
 from shared.services.secrets import SecretStore, drop_secret, set_secret
+from shared.services.sequences import disarm
 from shared.services.workspaces import Scope, create_key, create_workspace, revoke_key
 from shared.time.clock import ManualClock
 from tests.any_rows import add_row
 from tests.bulk import wish
+from tests.idle_rows import add_step
 from tests.pages import names, page
 from tests.pending_rows import add_pending
 from tests.people import CALLER, NOW, definition, opened_backends, set_run
@@ -46,6 +52,10 @@ LOOKS = {
     "preview_changes",
     "write_deed",
     "write_deeds",
+    "write_deed_in",
+    "get_step",
+    "get_agent",
+    "get_channel",
     "note_stops",
     "create_row",
     "remove_row",
@@ -91,6 +101,17 @@ class Office:
         applied(self)
         with self.all.database.begin() as conn:
             return add_pending(conn, "p1", "a1")
+
+    def agent(self) -> str:
+        return make_agent(*self.base, {"name": "Nora"}, "nora").id
+
+    def channel(self) -> str:
+        wanted = NewTalkChannel("shop", "Shop", ChannelKind.SMS, True, {})
+        return make_channel(*self.base, wanted).id
+
+    def idle_step(self) -> str:
+        with self.all.database.begin() as conn:
+            return add_step(conn, "s1")
 
     def alert_group(self) -> str:
         with self.all.database.begin() as conn:
@@ -196,6 +217,38 @@ CHANGES: dict[str, tuple[Before, Change, str]] = {
         lambda office: None,
         lambda office, _: set_flag(*office.base, ("f", FlagState.ON)),
         "flag.set",
+    ),
+    "set_feature_flag": (
+        lambda office: None,
+        lambda office, _: set_feature_flag(*office.base, (SEQUENTIAL_IDLE, FlagState.ON)),
+        "flag.set",
+    ),
+    "make_agent": (lambda office: None, lambda office, _: office.agent(), "ai_agent.created"),
+    "edit_agent": (
+        lambda office: office.agent(),
+        lambda office, id_: edit_agent(*office.base, id_, AgentEdit({"name": "New"}, ignore)),
+        "ai_agent.updated",
+    ),
+    "drop_agent": (
+        lambda office: office.agent(),
+        lambda office, id_: drop_agent(*office.base, id_, ignore),
+        "ai_agent.deleted",
+    ),
+    "make_channel": (lambda office: None, lambda office, _: office.channel(), "channel.created"),
+    "edit_channel": (
+        lambda office: office.channel(),
+        lambda office, id_: edit_channel(*office.base, id_, ChannelEdit("New", None, None, {}, ignore)),
+        "channel.updated",
+    ),
+    "drop_channel": (
+        lambda office: office.channel(),
+        lambda office, id_: drop_channel(*office.base, id_, ignore),
+        "channel.deleted",
+    ),
+    "disarm": (
+        lambda office: office.idle_step(),
+        lambda office, id_: disarm(*office.base, id_),
+        "idle_step.disarmed",
     ),
     "add_member": (lambda office: None, lambda office, _: add_member(*office.base, ANNA), "member.added"),
     "change_role": (

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from knockon.cli.app import make_app
+from shared.model.flag_states import SEQUENTIAL_IDLE
 from tests.people import opened_backends
 
 Knockon = Callable[..., str]
@@ -35,12 +36,29 @@ def test_flags_are_set_and_listed(knockon: Knockon) -> None:
     assert knockon("flags", "set", "idle-steps", "on") == f"idle-steps is on (was never set)\n{note}"
     assert knockon("flags", "set", "idle-steps", "on") == f"idle-steps is on already\n{note}"
     assert knockon("flags", "set", "idle-steps", "off") == f"idle-steps is off (was on)\n{note}"
-    assert [(flag["name"], flag["state"]) for flag in document(knockon, "flags", "list")] == [
-        ("idle-steps", "off")
-    ]
+    listed = [(flag["name"], flag["state"]) for flag in document(knockon, "flags", "list")]
+    assert listed == [(SEQUENTIAL_IDLE, None), ("idle-steps", "off")]
     assert "nothing reads" in knockon("flags", "list")
     knockon("flags", "set", "idle-steps", "maybe", code=2)
     assert "name" in knockon("flags", "set", "Idle", "on", code=1)
+
+
+def test_a_flag_of_two_halves_is_set_for_all_or_for_one_workspace(knockon: Knockon) -> None:
+    def told() -> tuple[str | None, str | None, str]:
+        (flag,) = document(knockon, "flags", "list")
+        return flag["state"], flag["installation"], flag["effective"]
+
+    name = SEQUENTIAL_IDLE
+    off = f"it is off for the whole installation; turn that on with: knockon flags set {name} on\n"
+    said = knockon("flags", "set", name, "on", "--workspace", "w1")
+    assert said == f"{name} is on (was never set)\n{off}"
+    assert told() == ("on", None, "off")
+    assert knockon("flags", "set", name, "on") == f"{name} is on for the whole installation (was never set)\n"
+    assert told() == ("on", "on", "on")
+    assert knockon("flags", "set", name, "off") == f"{name} is off for the whole installation (was on)\n{off}"
+    assert told() == ("on", "off", "off")
+    assert "no workspace ''" in knockon("flags", "set", name, "on", "--workspace", "", code=1)
+    assert told() == ("on", "off", "off")
 
 
 def test_members_are_added_moved_and_removed(knockon: Knockon) -> None:

@@ -12,9 +12,11 @@ from knockon.doctor import examine
 from knockon.doctor_server import _file_system, _postgres, open_files
 from knockon.findings import Finding, Level
 from shared.db.server_facts import ServerFacts
+from shared.db.tables_idle import IDLE_STEPS
 from shared.db.types import write_instant
 from shared.keys import GROUP
 from shared.settings import Settings
+from tests.any_rows import add_row
 from tests.pending_rows import add_pending
 from tests.rooms import Room
 
@@ -38,8 +40,8 @@ def found(settings: Settings, *subjects: str) -> Sequence[Finding]:
 
 def test_nothing_stands_still_at_first(settings: Settings, room: Room) -> None:
     room.run(room.automation())
-    subjects = ("stream", "sql server", "runs", "delayed", "outbox", "actions")
-    assert [each.level for each in found(settings, *subjects)] == [Level.OK] * 6
+    subjects = ("stream", "sql server", "runs", "delayed", "idle steps", "outbox", "actions")
+    assert [each.level for each in found(settings, *subjects)] == [Level.OK] * len(subjects)
 
 
 def test_a_run_that_waits_for_long_is_told(settings: Settings, room: Room) -> None:
@@ -57,6 +59,10 @@ def test_what_is_overdue_is_told_and_how_many_wait(settings: Settings, room: Roo
         add_pending(conn, "p2", "a1", due_at=hour_ago())
     (delayed,) = found(settings, "delayed")
     assert (delayed.level, delayed.text) == (Level.WARN, "1 are due, the first for 60 minutes")
+    with room.database.begin() as conn:
+        add_row(conn, IDLE_STEPS, status="pending", due_at=hour_ago())
+    (steps,) = found(settings, "idle steps")
+    assert (steps.level, steps.text) == (Level.WARN, "1 are due, the first for 60 minutes")
 
 
 def test_an_event_that_is_not_sent_is_told(settings: Settings, room: Room) -> None:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared.db.audit_reads import AuditQuery, list_audit
-from shared.db.flags import Flag, is_flag_on, list_flags
+from shared.db.flags import is_flag_on, list_flags
 from shared.errors import ConfigError, NotFound
-from shared.model.flag_states import FlagState
+from shared.model.flag_states import KNOWN_FLAGS, SEQUENTIAL_IDLE, FlagState
 from shared.services.backends import Backends, Caller
-from shared.services.flags import ListedFlag, listed_flags, set_flag
+from shared.services.flags import ListedFlag, list_known_flags, set_feature_flag, set_flag
+from shared.services.idle_rules import is_sequential_idle_on
 from tests.people import CALLER, NOW, opened_backends
 
 
@@ -59,10 +61,55 @@ def test_a_workspace_must_be_there(opened: Backends) -> None:
         put(opened, "a", FlagState.ON, Caller("nowhere", "USER cli:anna"))
 
 
-def test_flags_that_something_reads_are_listed_beside_those_that_were_set() -> None:
-    flags = [Flag("b", FlagState.ON, NOW), Flag("odd", FlagState.OFF, NOW)]
-    assert listed_flags(flags, {"a": "alphas", "b": "betas"}) == [
-        ListedFlag("a", None, "alphas", None),
-        ListedFlag("b", FlagState.ON, "betas", NOW),
-        ListedFlag("odd", FlagState.OFF, None, NOW),
+def test_flags_that_something_reads_are_listed_beside_those_that_were_set(opened: Backends) -> None:
+    put(opened, "odd", FlagState.OFF)
+    with opened.database.read() as conn:
+        flags = list_known_flags(conn, "w1")
+    words = KNOWN_FLAGS[SEQUENTIAL_IDLE].turns_on
+    assert flags == [
+        ListedFlag(SEQUENTIAL_IDLE, None, None, FlagState.OFF, words, None),
+        ListedFlag("odd", FlagState.OFF, None, FlagState.OFF, None, NOW),
     ]
+
+
+@pytest.mark.parametrize("everywhere", FlagState)
+@pytest.mark.parametrize("here", FlagState)
+def test_a_flag_with_two_halves_is_on_where_both_say_so(
+    opened: Backends, everywhere: FlagState, here: FlagState
+) -> None:
+    set_everywhere(opened, everywhere)
+    put(opened, SEQUENTIAL_IDLE, here)
+    with opened.database.read() as conn:
+        (flag,) = list_known_flags(conn, "w1")
+        is_on = is_sequential_idle_on(conn, "w1")
+        assert not is_sequential_idle_on(conn, "w2")
+    assert (flag.state, flag.installation) == (here, everywhere)
+    assert is_on is (flag.effective is FlagState.ON) is (here is everywhere is FlagState.ON)
+
+
+def test_a_change_for_the_whole_installation_is_told_where_it_changes_something(opened: Backends) -> None:
+    nowhere = Caller("nowhere", "USER cli:anna")
+    put(opened, SEQUENTIAL_IDLE, FlagState.ON, Caller("w2", "USER cli:anna"))
+    with capture_logs() as lines:
+        assert set_everywhere(opened, FlagState.ON) is None
+        assert set_everywhere(opened, FlagState.ON) is FlagState.ON
+        assert set_everywhere(opened, FlagState.OFF, nowhere) is FlagState.ON
+    assert [(line["state"], line["before"]) for line in lines if line["event"] == "flag_set"] == [
+        ("on", None),
+        ("off", "on"),
+    ]
+    on = {"before": None, "after": {"state": "on"}, "half": "installation"}
+    off = {"before": {"state": "on"}, "after": {"state": "off"}, "half": "installation"}
+    with opened.database.read() as conn:
+        assert [entry.detail for entry in list_audit(conn, AuditQuery("w1", 10))] == [on]
+        assert [entry.detail for entry in list_audit(conn, AuditQuery("w2", 10))][:2] == [off, on]
+        assert list_audit(conn, AuditQuery("nowhere", 10)) == []
+
+
+def test_a_flag_without_a_half_for_the_whole_installation_has_none(opened: Backends) -> None:
+    with pytest.raises(ConfigError, match="no half"):
+        set_feature_flag(opened.database, opened.clock, CALLER, ("human-lock", FlagState.ON))
+
+
+def set_everywhere(opened: Backends, state: FlagState, caller: Caller = CALLER) -> FlagState | None:
+    return set_feature_flag(opened.database, opened.clock, caller, (SEQUENTIAL_IDLE, state)).before

@@ -14,19 +14,23 @@ from shared.beats import Pulse
 from shared.db.alerts import WAITING
 from shared.db.engine import open_database
 from shared.db.gauges import COUNTED, COUNTS, LOOKED_AT, OLDEST_WAITING
+from shared.db.idle_waiting import IDLE_OVERDUE
 from shared.db.locks import WATCHDOG, take_lock
 from shared.db.pending_moves import OVERDUE
 from shared.db.people import insert_workspace
 from shared.db.sql import Sql, sql
+from shared.db.tables_idle import IDLE_STEPS
 from shared.db.types import write_instant
-from shared.keys import delayed_key
+from shared.keys import delayed_key, idle_key
 from shared.metrics.exposition import KEPT_S, Metrics
 from shared.metrics.samples import METRICS
+from shared.model.idle_steps import IdleResult
 from shared.model.runs import QueueKind
 from shared.observations import Measure, Observations
 from shared.redis_port import open_redis
 from shared.services.backends import Backends
 from shared.time.clock import ManualClock
+from tests.any_rows import add_row
 from tests.commanding import Knockon
 from tests.matching import open_post
 from tests.pending_rows import add_pending
@@ -65,7 +69,7 @@ def test_every_metric_is_told_with_its_kind_and_meaning(backends: Backends) -> N
 
 
 def test_no_metric_has_a_label_without_bound() -> None:
-    bounded = {"part", "version", "queue", "kind", "trigger_type", "reason", "type", "outcome"}
+    bounded = {"part", "version", "queue", "kind", "trigger_type", "reason", "type", "outcome", "result"}
     assert {label for metric in METRICS.values() for label in metric.labels} == bounded
 
 
@@ -79,6 +83,7 @@ def test_counters_are_those_of_redis(backends: Backends) -> None:
         keys.count("stream_gaps"): 1,
         delayed_key(keys, "armed"): 6,
         delayed_key(keys, "skipped:episode_moved"): 7,
+        idle_key(keys, IdleResult.RESET): 8,
     }
     for key, value in counted.items():
         backends.redis.incr(key, value)
@@ -89,6 +94,8 @@ def test_counters_are_those_of_redis(backends: Backends) -> None:
     assert found["knockon_actions_total", ("failed", "SEND_WEBHOOK")] == 3
     assert found["knockon_delayed_total", ("armed",)] == 6
     assert found["knockon_delayed_skipped_total", ("episode_moved",)] == 7
+    assert found["knockon_idle_steps_total", ("reset",)] == 8
+    assert found["knockon_idle_steps_total", ("fired",)] == 0
     assert found["knockon_dead_letters_total", ()] == 4
     assert found["knockon_stream_gaps_total", ()] == 1
 
@@ -154,6 +161,19 @@ def test_pending_executions_are_told_and_how_late_the_first_is(backends: Backend
     assert found["knockon_pending_executions", ()] == 2
     assert found["knockon_due_rows", ("delayed",)] == 1
     assert found["knockon_pending_executions_late_seconds", ()] == pytest.approx(300, abs=60)
+
+
+def test_idle_steps_are_told_and_how_late_the_first_is(backends: Backends) -> None:
+    now = backends.clock.now()
+    rows = {"late": (-5, "pending"), "early": (5, "pending"), "over": (0, "fired")}
+    with backends.database.begin() as conn:
+        for id_, (minutes, status) in rows.items():
+            due_at = now + timedelta(minutes=minutes)
+            add_row(conn, IDLE_STEPS, id=id_, conversation_id=id_, due_at=due_at, status=status)
+    found = look(backends)
+    assert found["knockon_idle_steps_waiting", ()] == 2
+    assert found["knockon_due_rows", ("idle",)] == 1
+    assert found["knockon_idle_steps_late_seconds", ()] == pytest.approx(300, abs=60)
 
 
 def test_queues_and_processes_are_told(backends: Backends) -> None:
@@ -310,7 +330,12 @@ INSERT INTO pending_executions (id, workspace_id, automation_id, subject_type, s
     created_at, updated_at)
 SELECT 'p' || i, 'w1', 'a' || i, 'conversation', 'c' || i, 'state', 1, 0, '{}', 's', NOW,
     CASE i % 1000 WHEN 0 THEN NOW ELSE LATER END,
-    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'executed' END, 1, NOW, NOW, NOW, NOW FROM n
+    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'executed' END, 1, NOW, NOW, NOW, NOW FROM n;
+INSERT INTO idle_steps (id, workspace_id, conversation_id, sequence_id, rule, step_index, step_count, action,
+    anchor_message_id, anchor_ms, anchor_seq, due_at, status, version, created_at, updated_at)
+SELECT 'i' || i, 'w1', 'c' || i, 'i' || i, 'agent', 0, 1, 'resolve', 'm', 1, 0,
+    CASE i % 1000 WHEN 0 THEN NOW ELSE LATER END,
+    CASE i % 10 WHEN 0 THEN 'pending' ELSE 'fired' END, 1, NOW, NOW FROM n
 """
 WHOLE = re.compile(r"Seq Scan on|^SCAN (?!.*INDEX)")
 SHORT = re.compile(r"\b(k|alerts|CONSTANT)\b")
@@ -334,7 +359,7 @@ def literal(backends: Backends, at: datetime) -> str:
 
 
 def test_no_table_is_read_as_a_whole_and_what_is_there_is_counted(crowded: Backends) -> None:
-    assert whole_reads(crowded, COUNTS, OLDEST_WAITING, WAITING, OVERDUE) == []
+    assert whole_reads(crowded, COUNTS, OLDEST_WAITING, WAITING, OVERDUE, IDLE_OVERDUE) == []
     assert len(whole_reads(crowded, sql("SELECT r.id FROM automation_runs r WHERE r.depth = 7"))) == 1
     found = look(crowded)
     assert found["knockon_runs_running", ()] == BIG / 10
@@ -342,6 +367,8 @@ def test_no_table_is_read_as_a_whole_and_what_is_there_is_counted(crowded: Backe
     assert found["knockon_runs_pending_oldest_seconds", ()] == 0
     assert found["knockon_pending_executions", ()] == BIG / 10
     assert found["knockon_due_rows", ("delayed",)] == BIG / 1_000
+    assert found["knockon_idle_steps_waiting", ()] == BIG / 10
+    assert found["knockon_due_rows", ("idle",)] == BIG / 1_000
     assert (found["knockon_outbox_unsent", ()], found["knockon_due_rows", ("schedules",)]) == (0, 0)
 
 

@@ -4,9 +4,10 @@ import re
 
 import yaml
 
-from shared.keys import DEAD_LETTERS, Keys, delayed_key, observed_key
+from shared.keys import DEAD_LETTERS, Keys, delayed_key, idle_key, observed_key
 from shared.metrics.counters import DELAYED, HEALTH, SKIPPED
 from shared.metrics.samples import METRICS
+from shared.model.idle_steps import IdleResult
 from shared.observations import BUCKETS, SUM, Measure
 from tests.pages import ROOT, names, page
 
@@ -46,6 +47,7 @@ def test_the_counters_have_the_names_of_their_keys() -> None:
         *(KEYS.skipped(reason) for reason in SKIPPED),
         *(delayed_key(KEYS, outcome) for outcome in DELAYED),
         delayed_key(KEYS, "skipped:{reason}"),
+        *(idle_key(KEYS, result) for result in IdleResult),
         *(KEYS.count(name) for name in HEALTH),
     }
 

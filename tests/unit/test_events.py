@@ -276,6 +276,14 @@ def test_a_context_is_whole(missing: str) -> None:
     assert refusal(context=json.dumps({k: v for k, v in CONTEXT.items() if k != missing})).field == "context"
 
 
+def test_what_no_automation_emitted_says_so_and_survives_the_way() -> None:
+    event = decode_entry("5-0", raw(context=json.dumps({**CONTEXT, "automationId": None})))
+    assert event.context is not None
+    assert event.context.automation_id is None
+    assert event_from_json(event_to_json(event)) == event
+    assert refusal(context=json.dumps({**CONTEXT, "runId": None})).field == "context"
+
+
 @pytest.mark.parametrize("payload", [{}, {"conversation": 5}, {"conversation": {"status": "open"}}])
 def test_a_message_needs_its_conversation(payload: dict[str, Any]) -> None:
     assert refusal(type="message.created", payload=json.dumps(payload)).field == "payload"
