@@ -22,7 +22,7 @@ from matcher.runs import make_run, render
 from matcher.settling import Settled, settle
 from matcher.stream import Delivery, Reading
 from matcher.tally import Tally
-from matcher.telling import tell_armed, tell_homeless
+from matcher.telling import tell_armed, tell_homeless, tell_idled
 from matcher.writing import Draft, Written, touch_unclaimed, write_draft
 from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.dead_stream import Burial, bury
@@ -109,6 +109,7 @@ class Intake:
         _note_waits(matches, runs, written, tally, self._backends.clock.now())
         tell_homeless(chosen.homeless)
         tell_armed(written.armed, tally)
+        tell_idled(written.idled, tally)
         self._hand_on(decoded, settled, tally, now)
         log.debug("entries_taken", entries=len(deliveries), runs=len(written.new))
 

@@ -3,7 +3,8 @@
 from collections import Counter
 from datetime import timedelta
 
-from shared.keys import Keys, delayed_key
+from shared.keys import Keys, delayed_key, idle_key
+from shared.model.idle_steps import IdleResult
 from shared.observations import Measure, Observations
 from shared.redis_port import PipelinePort
 
@@ -32,6 +33,10 @@ class Tally:
     def delayed(self, name: str, times: int = 1) -> None:
         """Count what became of delayed executions."""
         self._counts[delayed_key(self._keys, name)] += times
+
+    def idle(self, result: IdleResult, times: int = 1) -> None:
+        """Count what became of steps of idle sequences."""
+        self._counts[idle_key(self._keys, result)] += times
 
     def waited(self, span: timedelta) -> None:
         """Note how long an event had been on the stream when its run was there."""

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from matcher.arming import Looking, arm
 from matcher.concerns import Concern, messages_of
+from matcher.idling import Idled, Talks, keep_idle
 from matcher.performing import Armed
 from shared.db.messages import insert_messages
 from shared.db.rescue import touch_waiting
@@ -42,6 +43,7 @@ class Written:
     new: frozenset[str]
     before: Mapping[str, ExistingRun]
     armed: Armed = field(default_factory=Armed)
+    idled: Idled = field(default_factory=Idled)
 
 
 def write_draft(conn: Connection, draft: Draft, now: datetime) -> Written:
@@ -49,30 +51,28 @@ def write_draft(conn: Connection, draft: Draft, now: datetime) -> Written:
 
     The second time, all of it is there before.
     """
-    armed = _project(conn, draft, now)
+    armed, idled = _project(conn, draft, now)
     before = _find(conn, draft.doubted)
     wanted = {run.source_id: run for run in reversed(draft.runs) if run.source_id not in before}
     new = insert_runs(conn, list(wanted.values()))
     before |= _find(conn, [run.source_id for run in wanted.values() if run.id not in new])
     passed(FaultPoint.MATCH_BEFORE_COMMIT)
-    return Written(new, before, armed)
+    return Written(new, before, armed, idled)
 
 
-def _project(conn: Connection, draft: Draft, now: datetime) -> Armed:
-    """Write subjects and messages, and what that means to delayed automations.
+def _project(conn: Connection, draft: Draft, now: datetime) -> tuple[Armed, Idled]:
+    """Write subjects and messages, and what that means to delayed automations and to idle sequences.
 
     A conversation's later messages are left to arming, for which each counts only when its turn has come.
     """
-    if not draft.concerns:
-        project_changes(conn, draft.changes, now=now)
-        insert_messages(conn, draft.messages)
-        return Armed()
-    looking = Looking(draft.concerns, now)
-    project_changes(conn, draft.changes, now=now, then=looking.look)
+    looking, talks = Looking(draft.concerns, now), Talks(draft.changes, draft.messages)
+    project_changes(conn, draft.changes, now=now, then=lambda at, row: looking.look(at, talks.look(at, row)))
+    fresh = talks.fresh(conn)
     waves = looking.waves()
     later = set(messages_of(waves[1:]))
     new = insert_messages(conn, (message for message in draft.messages if message not in later))
-    return arm(conn, waves, new, now)
+    armed = arm(conn, waves, new, now)
+    return armed, keep_idle(conn, talks, fresh, now)
 
 
 def touch_unclaimed(conn: Connection, runs: Sequence[ExistingRun], now: datetime) -> Handles:

@@ -21,6 +21,7 @@ from shared.settings import Settings
 from timers.alerting import Teller
 from timers.bulk import BulkWork
 from timers.delayed import DelayedSweep
+from timers.idle import IdleSweep
 from timers.reconcile import EVERY_S, reconcile
 from timers.schedules import Sweep
 
@@ -43,13 +44,15 @@ class Timers:
         self._outages = Outages("timers")
         sweep = Sweep(backends, timedelta(seconds=settings.schedule_catchup_s))
         delayed = DelayedSweep(backends, timedelta(hours=settings.delay_expiry_h))
-        self._lateness = (sweep.lateness, delayed.lateness)
+        idle = IdleSweep(backends)
+        self._lateness = (sweep.lateness, delayed.lateness, idle.lateness)
         first = self._clock.monotonic()
         self._duties = (
             Duty("beat", BEAT_S, self._beat, first),
             Duty("schedules", 0.0, sweep.pass_once, first),
             Duty("reconcile", EVERY_S, lambda: reconcile(backends), first),
             Duty("delayed", 0.0, delayed.pass_once, first),
+            Duty("idle", 0.0, idle.pass_once, first),
             Duty("bulk", 0.0, BulkWork(backends).pass_once, first),
         )
 

@@ -36,3 +36,19 @@ def newest_counting(
     asked = ({"workspace_id": at, "conversation_id": id_} for at, id_ in sorted(set(conversations)))
     ids = [(row.workspace_id, row.id) for row in put(conn, NEWEST, asked) if row.id is not None]
     return {(each.workspace_id, each.conversation_id): each for each in find_messages(conn, ids).values()}
+
+
+WITH_HOLDERS: Final = sql(
+    """
+    SELECT x.workspace_id FROM {rows}
+    WHERE EXISTS (SELECT 1 FROM ai_agents r WHERE r.workspace_id = x.workspace_id AND r.deleted_at IS NULL)
+        OR EXISTS (SELECT 1 FROM channels r WHERE r.workspace_id = x.workspace_id AND r.enabled = 1)
+    """,
+    workspace_id="text",
+)
+
+
+def workspaces_with_holders(conn: Connection, workspace_ids: Iterable[str]) -> frozenset[str]:
+    """Give those of the workspaces in which an AI agent or a channel might have an idle rule."""
+    rows = put(conn, WITH_HOLDERS, ({"workspace_id": each} for each in sorted(set(workspace_ids))))
+    return frozenset(row.workspace_id for row in rows)

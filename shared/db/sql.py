@@ -53,6 +53,10 @@ class Sql:
         """Execute it on `conn` for a whole set of rows, given as the parameter `p`."""
         return self.run(conn, {"p": json_rows(rows), **params})
 
+    def about(self, table: str, other: str) -> "Sql":
+        """Give the same statement about another table, whose columns of these names mean the same."""
+        return Sql(*(text(each.text.replace(table, other)) for each in (self.postgresql, self.sqlite)))
+
 
 def sql(template: str, **columns: str) -> Sql:
     """Make a statement; `columns` are the names and PostgreSQL types of one row of `{rows}`."""

@@ -127,3 +127,14 @@ class IdleStepRow:
     ended_at: datetime | None
     created_at: datetime
     updated_at: datetime
+
+
+def shown_idle(row: IdleStepRow) -> dict[str, str | int | None]:
+    """Name a step as logs do, without a word of what it says."""
+    return {
+        "step_id": row.id,
+        "conversation_id": row.conversation_id,
+        "agent_id": row.agent_id,
+        "channel_id": row.channel_id,
+        "step_index": row.step_index,
+    }

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.model.conversation_configs import ConversationStatus
+from shared.model.field_writes import FieldWrite
+from shared.model.idle_events import DueStep
 from shared.model.idle_steps import IdleRuleKind, IdleStatus, IdleStepRow, IdleStop
 from shared.model.messages import Direction, Message
 from shared.model.stamps import Stamp
@@ -87,19 +89,48 @@ def step_of(row: IdleStepRow, plan: IdlePlan | None) -> IdleStepRule | None:
     return plan.steps[row.step_index]
 
 
+def due_step(row: IdleStepRow, found: RuleFound) -> DueStep | None:
+    """Give a step as it fires by the rule of now; None where the rule has no such step."""
+    rule = step_of(row, found.plan)
+    if found.plan is None or rule is None:
+        return None
+    return DueStep(
+        conversation_id=row.conversation_id,
+        sequence_id=row.sequence_id,
+        step_id=row.id,
+        rule=row.rule,
+        mode=found.plan.mode,
+        agent_id=row.agent_id,
+        channel_id=row.channel_id,
+        name=found.name,
+        step_index=row.step_index,
+        step_count=len(found.plan.steps),
+        action=rule.action,
+        message=rule.message,
+        assign=rule.assign,
+    )
+
+
 def _rule_stop(row: IdleStepRow, found: RuleFound | None) -> IdleStop | None:
     if found is None or not found.is_there:
         return IdleStop.AGENT_GONE
     return IdleStop.CONFIG_CHANGED if step_of(row, found.plan) is None else None
 
 
+def value_at(subject: SubjectRow, name: str, at: Stamp) -> object:
+    """Give what a field held at an instant, in the life of the subject that is shown; None for nothing."""
+    return next((value for stamp, value in reversed(_writes(subject, name)) if stamp <= at), None)
+
+
 def _is_resolved_since(subject: SubjectRow, anchor: Stamp) -> bool:
     """Tell whether the conversation was resolved at the anchor, or at any time after it."""
+    later = [status for stamp, status in _writes(subject, _STATUS) if stamp > anchor]
+    return ConversationStatus.RESOLVED in [value_at(subject, _STATUS, anchor), *later]
+
+
+def _writes(subject: SubjectRow, name: str) -> list[FieldWrite]:
     born = subject.born_after
-    writes = [write for write in subject.fields.get(_STATUS, ()) if not _is_before(write[0], born)]
-    earlier = [status for stamp, status in writes if stamp <= anchor][-1:]
-    later = [status for stamp, status in writes if stamp > anchor]
-    return ConversationStatus.RESOLVED in [*earlier, *later]
+    return [write for write in subject.fields.get(name, ()) if not _is_before(write[0], born)]
 
 
 def _is_before(stamp: Stamp, other: Stamp | None) -> bool:
