@@ -137,6 +137,8 @@ class AfterCommit:
     def _counts(self, batches: Sequence[Written]) -> Counter[str]:
         keys = self._parts.keys
         counts: Counter[str] = Counter()
+        for batch in batches:
+            counts += batch.counts
         for record in (record for batch in batches for record in batch.records):
             if record.done is not None:
                 counts[keys.action(record.done.type, "succeeded")] += 1

@@ -16,7 +16,7 @@ from pipeline.failing import after_failure
 from pipeline.guards import guard
 from pipeline.plans import Plan, PlannedAction
 from pipeline.scope import run_scope
-from pipeline.settling import WAITED, Stopped
+from pipeline.settling import WAITED, StandDown, Stopped
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.errors import ActionError, RetryableError
 from shared.faults import FaultPoint, passed
@@ -182,14 +182,22 @@ def _perform(step: Step, stage: Stage, story: _Story) -> Record:
     if isinstance(performed.result, ActionFailed):
         return step.failed(performed.result.found, now, lines)
     done = performed.result
-    refused = _refusal(step, now, lines)
+    refused, stood_down = _refusal(step, now, lines), _standing_down(step, now, lines)
     lines = (*lines, step.line("done", now, None))
     outcome: Outcome | None = None
     if step.action.position == len(step.plan.actions):
         outcome = Succeeded(None, _outputs({**story.outputs, done.position: done.output}))
         lines = (*lines, *closing_lines(outcome, now))
     own = frozenset(str(output["event_id"]) for output in story.outputs.values() if "event_id" in output)
-    return step.record(now, logs=lines, done=done, outcome=outcome, refused=refused, own_events=own)
+    return step.record(
+        now,
+        logs=lines,
+        done=done,
+        outcome=outcome,
+        refused=refused,
+        stood_down=stood_down,
+        own_events=own,
+    )
 
 
 def _refusal(step: Step, at: datetime, lines: tuple[LogLine, ...]) -> Callable[[ActionError], Record]:
@@ -198,6 +206,14 @@ def _refusal(step: Step, at: datetime, lines: tuple[LogLine, ...]) -> Callable[[
         return step.failed(found, at, lines)
 
     return refused
+
+
+def _standing_down(step: Step, at: datetime, lines: tuple[LogLine, ...]) -> Callable[[StandDown], Record]:
+    def stood_down(why: StandDown) -> Record:
+        outcome = Succeeded(why.reason, {})
+        return step.record(at, logs=(*lines, *closing_lines(outcome, at, why.why)), outcome=outcome)
+
+    return stood_down
 
 
 def _between(verdict: Verdict, stage: Stage) -> Failed | HandedBack | None:

@@ -21,6 +21,7 @@ from pipeline.after_commit import AfterCommit
 from pipeline.parts import Parts
 from pipeline.recording import Written, write_batch
 from pipeline.renewal import Renewal
+from pipeline.settling import tell_of
 from pipeline.verdicts import Record, Standing, Ticket, Verdict
 from shared.db.faults import DATA_FAULTS, is_data_fault
 from shared.db.history import Recorded, WrittenLine, recorded
@@ -100,6 +101,7 @@ class Journal:
             return
         for ticket, verdict in zip(tickets, written.verdicts, strict=True):
             ticket.settle(verdict)
+        tell_of(self._parts.settlers, written.ended)
         self._after.add(written)
 
     def _commit(self, tickets: Sequence[Ticket]) -> Written:

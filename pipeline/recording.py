@@ -1,5 +1,6 @@
 """A batch of records becomes rows: one transaction, a few set statements, locks in one order."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 
 from pipeline.book import Book
 from pipeline.effects import apply_effects, made_subjects, touched_subjects
-from pipeline.settling import NO_SETTLERS, Settlers, correct_rows
+from pipeline.settling import NO_SETTLERS, AlreadySaid, Settled, Settlers, StandDown, bars_of, settle_rows
 from pipeline.verdicts import Record, Standing, Verdict
 from shared.db.claims import Held, lock_claims
 from shared.db.comments import insert_comments
@@ -25,11 +26,10 @@ from shared.db.subjects import SubjectKey, lock_places, lock_subjects, save_subj
 from shared.errors import ActionError
 from shared.faults import FaultPoint, passed
 from shared.model.executed import EndedRun
-from shared.model.moves import RunStatus, SkipReason
+from shared.model.moves import RunStatus
 from shared.model.runs import (
     ActionDone,
     Claim,
-    ClaimedRun,
     DeadLettered,
     Failed,
     HandedBack,
@@ -39,6 +39,8 @@ from shared.model.runs import (
 )
 from shared.model.subjects import SubjectRow
 
+Bar = StandDown | AlreadySaid
+
 
 @dataclass(slots=True)
 class Written:
@@ -47,6 +49,8 @@ class Written:
     verdicts: list[Verdict] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     outbox: list[OutboxEntry] = field(default_factory=list)
+    ended: list[Settled] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def write_batch(
@@ -61,15 +65,18 @@ def write_batch(
     Safe to run again as a whole after a rollback. After a COMMIT whose answer was lost see `journal`.
     """
     held = lock_claims(conn, sorted({record.run.claim for record in records}, key=lambda claim: claim.run_id))
-    book = Book(_lock(conn, [record for record in records if _is_held(record, held)], now), now)
+    standing = [record for record in records if _is_held(record, held)]
+    book = Book(_lock(conn, standing, now), now)
+    bars = bars_of(conn, settlers, [record.run for record in standing if record.done])
     written = Written()
     for record in records:
-        verdict, final = _enter(record, held, book)
+        verdict, final = _enter(_barred(record, bars), held, book)
         written.verdicts.append(verdict)
         if verdict.standing is not Standing.FENCED:
             written.records.append(final)
     _write_rows(conn, written, book, owner, now)
-    correct_rows(conn, settlers, _skipped(written.records), now)
+    written.ended = list(_settled(written.records, bars, book))
+    written.counts = settle_rows(conn, settlers, written.ended, now)
     passed(FaultPoint.JOURNAL_BEFORE_COMMIT)
     return written
 
@@ -84,6 +91,20 @@ def _lock(conn: Connection, records: Sequence[Record], now: datetime) -> dict[Su
 def _is_held(record: Record, held: Mapping[str, Held]) -> bool:
     found = held.get(record.run.claim.run_id)
     return found is not None and found.claim == record.run.claim
+
+
+def _barred(record: Record, bars: Mapping[str, Bar]) -> Record:
+    """Give the record to enter instead of one whose act is not to be."""
+    bar = bars.get(record.run.claim.run_id) if record.done is not None else None
+    match bar:
+        case None:
+            return record
+        case StandDown():
+            assert record.stood_down is not None
+            return record.stood_down(bar)
+        case AlreadySaid():
+            assert record.done is not None
+            return replace(record, done=replace(record.done, effects=()), mark=None)
 
 
 def _enter(record: Record, held: Mapping[str, Held], book: Book) -> tuple[Verdict, Record]:
@@ -151,13 +172,15 @@ def _move(sheet: Sheet, ended: Iterable[tuple[Record, Outcome]], now: datetime) 
     release_runs(sheet, released, now=now)
 
 
-def _skipped(records: Iterable[Record]) -> list[tuple[ClaimedRun, SkipReason]]:
-    outcomes = ((record.run, record.outcome) for record in records)
-    return [
-        (run, outcome.skipped)
-        for run, outcome in outcomes
-        if isinstance(outcome, Succeeded) and outcome.skipped is not None
-    ]
+def _settled(records: Iterable[Record], bars: Mapping[str, Bar], book: Book) -> Iterable[Settled]:
+    """Tell how attempts ended, each with the last message that its act has left."""
+    left = {message.run_id: message for message in book.messages}
+    for record in records:
+        if record.outcome is not None:
+            run_id = record.run.claim.run_id
+            bar = bars.get(run_id)
+            said = bar.message if isinstance(bar, AlreadySaid) else left.get(run_id)
+            yield Settled(record.run, record.outcome, said if record.done else None)
 
 
 def _is_terminal(outcome: Outcome | None) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
+from pipeline.settling import StandDown
 from shared.errors import ActionError
 from shared.model.runs import ActionDone, ClaimedRun, LogLine, Outcome
 
@@ -28,7 +29,8 @@ class Record:
 
     Log lines, a finished action, and the outcome if the attempt ends with it.
 
-    `refused` gives the record to write instead when a change to our own tables is not possible any more;
+    `refused` gives the record to write instead when a change to our own tables is not possible any more,
+    `stood_down` the one for an act that is not to be after all;
     `own_events` are the ids of the events that this run's earlier actions emitted; `mark` is its plan's.
     """
 
@@ -40,6 +42,7 @@ class Record:
     outcome: Outcome | None = None
     failed_type: str | None = None
     refused: "Callable[[ActionError], Record] | None" = None
+    stood_down: "Callable[[StandDown], Record] | None" = None
     own_events: frozenset[str] = frozenset()
     mark: Mark | None = None
 

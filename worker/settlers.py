@@ -1,5 +1,6 @@
 """What the engine of a worker is handed to settle rows that waited with, one settler a source of runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -7,15 +8,16 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from pipeline.parts import Parts
-from pipeline.settling import StandDown
+from pipeline.settling import AlreadySaid, Settled, StandDown
 from shared.db.engine import Database
 from shared.db.pending_due import Correction, correct_executed, find_executions
 from shared.model.moves import SkipReason
 from shared.model.pending import STOOD_DOWN, PendingSkip, pending_id_of
-from shared.model.runs import ClaimedRun, RunSource
+from shared.model.runs import ClaimedRun, Outcome, RunSource, Succeeded
 from shared.rules.blaming import shown_leaves
 from shared.services.standing import Lapsed, Rules, lapse_of, read_facts
 from shared.time.clock import Clock
+from worker.settlers_idle import IdleSettler
 
 
 class DelayedSettler:
@@ -47,21 +49,39 @@ class DelayedSettler:
                 found[run.claim.run_id] = _stand_down(lapsed)
         return found
 
-    def correct(
-        self, conn: Connection, skipped: Sequence[tuple[ClaimedRun, SkipReason]], now: datetime
-    ) -> None:
+    def bars(self, conn: Connection, runs: Sequence[ClaimedRun]) -> Mapping[str, StandDown | AlreadySaid]:
+        """Bar nothing: what its gate has let through acts."""
+        return {}
+
+    def settle(self, conn: Connection, ended: Sequence[Settled], now: datetime) -> Counter[str]:
         """Have the rows say why their runs did not act, and end with them."""
+        skips = [(each.run, reason) for each in ended if (reason := _skip_of(each.outcome))]
         corrections = [
             Correction(pending_id_of(run.source_id), run.claim.run_id, STOOD_DOWN[reason])
-            for run, reason in skipped
+            for run, reason in skips
             if reason in STOOD_DOWN
         ]
-        correct_executed(conn, corrections, now=now)
+        if corrections:
+            correct_executed(conn, corrections, now=now)
+        return Counter()
+
+    def tell(self, ended: Sequence[Settled]) -> None:
+        """Tell nothing beside what the runs' own logs say."""
 
 
 def with_settlers(parts: Parts) -> Parts:
     """Give the parts of an engine that settles what waited with."""
-    return replace(parts, settlers={RunSource.DELAYED: DelayedSettler(parts.database, parts.clock)})
+    return replace(
+        parts,
+        settlers={
+            RunSource.DELAYED: DelayedSettler(parts.database, parts.clock),
+            RunSource.IDLE_STEP: IdleSettler(parts.database, parts.keys),
+        },
+    )
+
+
+def _skip_of(outcome: Outcome) -> SkipReason | None:
+    return outcome.skipped if isinstance(outcome, Succeeded) else None
 
 
 def _stand_down(lapsed: Lapsed) -> StandDown:

@@ -3,6 +3,7 @@
 The last word on an episode is spoken after the claim: what a person did up to then stops the action.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,12 +13,11 @@ import pytest
 from sqlalchemy import Connection
 
 from executors.contract import ActionResult, RunContext
-from pipeline.settling import AGAIN_AFTER, NO_SETTLER, Settler, StandDown
+from pipeline.settling import AGAIN_AFTER, NO_SETTLER, AlreadySaid, Settled, Settler, StandDown
 from shared.db.types import read_instant, read_json
 from shared.errors import FatalError, RetryableError
 from shared.model.actions import ActionConfig
 from shared.model.messages import Direction
-from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun
 from shared.model.subjects import data
 from shared.rules.talk import Talk
@@ -72,10 +72,14 @@ class Interrupted:
         self.deed()
         return self.inner.stand_downs(runs)
 
-    def correct(
-        self, conn: Connection, skipped: Sequence[tuple[ClaimedRun, SkipReason]], now: datetime
-    ) -> None:
-        self.inner.correct(conn, skipped, now)
+    def bars(self, conn: Connection, runs: Sequence[ClaimedRun]) -> Mapping[str, StandDown | AlreadySaid]:
+        return self.inner.bars(conn, runs)
+
+    def settle(self, conn: Connection, ended: Sequence[Settled], now: datetime) -> Counter[str]:
+        return self.inner.settle(conn, ended, now)
+
+    def tell(self, ended: Sequence[Settled]) -> None:
+        self.inner.tell(ended)
 
 
 @dataclass
