@@ -48,10 +48,10 @@ def add_agent(conn: Connection, id_: str = "nora", **rule: Any) -> None:
     add_row(conn, AI_AGENTS, parameters=parameters, **values)
 
 
-def add_channel(conn: Connection, id_: str = "shop", **rule: Any) -> None:
-    """Store a channel of w1 with an idle rule."""
-    values = {"workspace_id": "w1", "id": id_, "name": f"Channel {id_}", "enabled": 1}
-    add_row(conn, CHANNELS, settings={"idle_rule": rule or GLOBAL}, **values)
+def add_channel(conn: Connection, workspace_id: str = "w1") -> None:
+    """Store the channel `shop` with an idle rule."""
+    values = {"workspace_id": workspace_id, "id": "shop", "name": "The shop", "enabled": 1}
+    add_row(conn, CHANNELS, settings={"idle_rule": GLOBAL}, **values)
 
 
 def turn_on(conn: Connection) -> None:

@@ -1,8 +1,9 @@
 """Idle steps that are due become runs, or say why not (docs/idle-sequences.md, "Firing").
 
 As pending executions: any number of sweeps may go on at once, a claim is one transaction, settling it
-another, and what a sweep leaves that dies in between goes back after a while. The run is made in the transaction that
-gives it to its step, under the step's id, so there is one run or none. From then on the step is the run's.
+another, and what a sweep leaves that dies in between goes back after a while. The run is made in the
+transaction that gives it to its step, under the step's id, so there is one run or none. From then on the step
+is the run's.
 """
 
 from collections import Counter

@@ -65,6 +65,7 @@ class Retention:
                 Ageing.ALERT_GROUPS: ALERT_GROUPS_KEPT,
                 Ageing.BULK_OPERATIONS: BULK_OPERATIONS_KEPT,
                 Ageing.PENDING_EXECUTIONS: self.runs,
+                Ageing.IDLE_STEPS: self.runs,
                 Ageing.VERSIONS: self.runs,
                 Ageing.IDEMPOTENCY_KEYS: IDEMPOTENCY_KEYS_KEPT,
             }

@@ -28,6 +28,7 @@ class Ageing(StrEnum):
     ALERT_GROUPS = "alert_groups"
     BULK_OPERATIONS = "bulk_operations"
     PENDING_EXECUTIONS = "pending_executions"
+    IDLE_STEPS = "idle_steps"
     VERSIONS = "versions"
     IDEMPOTENCY_KEYS = "idempotency_keys"
 
@@ -97,6 +98,16 @@ PENDING_EXECUTIONS: Final = sql(
         ORDER BY r.ended_at LIMIT :most)
     """
 )
+# A replay of its run goes on with a step, so it is kept as long as its run has not ended or may be replayed.
+IDLE_STEPS: Final = sql(
+    """
+    DELETE FROM idle_steps WHERE id IN (
+        SELECT r.id FROM idle_steps r WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
+            AND NOT EXISTS (SELECT 1 FROM automation_runs u
+                WHERE u.id = r.run_id AND (u.ended_at IS NULL OR u.status IN ('FAILED', 'DEAD_LETTER')))
+        ORDER BY r.ended_at LIMIT :most)
+    """
+)
 VERSIONS: Final = sql(
     """
     DELETE FROM automation_versions WHERE (automation_id, version) IN (
@@ -126,6 +137,7 @@ _STATEMENTS: Final = MappingProxyType(
         Ageing.ALERT_GROUPS: ALERT_GROUPS,
         Ageing.BULK_OPERATIONS: BULK_OPERATIONS,
         Ageing.PENDING_EXECUTIONS: PENDING_EXECUTIONS,
+        Ageing.IDLE_STEPS: IDLE_STEPS,
         Ageing.VERSIONS: VERSIONS,
         Ageing.IDEMPOTENCY_KEYS: IDEMPOTENCY_KEYS,
     }

@@ -13,6 +13,7 @@ from shared.db.retention import Expiry, oldest_expired
 from shared.db.tables import AUDIT, LOGS, NOTIFICATIONS
 from shared.db.tables_api import IDEMPOTENCY_KEYS
 from shared.db.tables_bulk import BULK_OPERATIONS
+from shared.db.tables_idle import IDLE_STEPS
 from shared.db.tables_pending import PENDING_EXECUTIONS
 from shared.db.tables_people import ALERT_GROUPS, ALERT_SENDS, ALERTS
 from shared.db.tables_talk import MESSAGES
@@ -45,10 +46,15 @@ KINDS = {
     Ageing.BULK_OPERATIONS: (BULK_OPERATIONS, "moved_at"),
     Ageing.IDEMPOTENCY_KEYS: (IDEMPOTENCY_KEYS, "created_at"),
     Ageing.PENDING_EXECUTIONS: (PENDING_EXECUTIONS, "ended_at"),
+    Ageing.IDLE_STEPS: (IDLE_STEPS, "ended_at"),
 }
 
 # Columns of which no two rows may say the same.
-UNIQUE = {Ageing.ALERT_GROUPS: ("fingerprint",), Ageing.PENDING_EXECUTIONS: ("episode_key",)}
+UNIQUE = {
+    Ageing.ALERT_GROUPS: ("fingerprint",),
+    Ageing.PENDING_EXECUTIONS: ("episode_key",),
+    Ageing.IDLE_STEPS: ("anchor_message_id",),
+}
 
 
 def add(stage: Stage, what: Ageing, at: datetime | None, made: datetime) -> str:
@@ -88,6 +94,18 @@ def test_what_is_too_old_is_forgotten_and_nothing_younger(stage: Stage, what: Ag
     (left,) = stage.rows(f"SELECT * FROM {KINDS[what][0].name}")
     assert row_id in map(str, left) or what is Ageing.LOGS_ALONE
     assert prune(stage) == {}
+
+
+@pytest.mark.parametrize("status", ["PENDING", "DEAD_LETTER", "SUCCEEDED"])
+def test_an_idle_step_is_kept_as_long_as_its_run_may_go_on_with_it(stage: Stage, status: str) -> None:
+    (run_id,) = stage.pending(1)
+    ended = None if status == "PENDING" else (stage.clock.now() - 40 * DAY).isoformat()
+    stage.write("UPDATE automation_runs SET status = :status, ended_at = :ended", status=status, ended=ended)
+    old = stage.clock.now() - 31 * DAY
+    add(stage, Ageing.IDLE_STEPS, old, old)
+    stage.write("UPDATE idle_steps SET run_id = :id", id=run_id)
+    prune(stage)
+    assert len(stage.rows("SELECT id FROM idle_steps")) == (status != "SUCCEEDED")
 
 
 def test_what_an_alert_still_has_to_send_is_kept(stage: Stage) -> None:

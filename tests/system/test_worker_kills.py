@@ -101,5 +101,5 @@ def test_an_emitted_event_starts_its_run_once(opened: Opener, point: FaultPoint)
 def test_every_kill_point_is_iterated() -> None:
     others = {points.WORKER_RETRYING, points.SCHEDULER, points.WATCHDOG, points.RETENTION}
     rooms = {*points.MATCHER, *points.WORKER, *points.WORKER_AGAIN, *points.TIMERS, *points.BULK}
-    rooms |= {*points.REQUEST, *points.DELAYED}
+    rooms |= {*points.REQUEST, *points.DELAYED, *points.IDLE}
     assert rooms | others == set(FaultPoint)
