@@ -26,9 +26,12 @@ from shared.db.dead_letters import DeadLetter, DeadLetterKind, record_dead_lette
 from shared.db.history import Attempt, RunLog, insert_attempts, insert_logs
 from shared.db.rescue import bury_runs, rescue_runs
 from shared.db.settle import release_runs
+from shared.keys import idle_key
 from shared.logs import get_logger
+from shared.model.idle_steps import IdleResult
 from shared.model.runs import WORKER_CRASHED, Claim, ClaimedRun, HandedBack, LogLine, RunError
 from shared.redis_port import REDIS_ERRORS
+from shared.services.idle_ends import GIVEN_UP, end_steps
 
 log = get_logger("pipeline")
 
@@ -132,9 +135,16 @@ class Solo:
             rescue_runs(conn, [run.claim], now=now)
             return partial(self._wake, run, now)
         bury_runs(conn, [(run.claim, error)], now=now)
+        given_up = end_steps(conn, [run.claim.run_id], GIVEN_UP, now)
         letter = DeadLetter.of(run, held.plan.name, error, DeadLetterKind.CRASHED, now)
         record_dead_letters(conn, [letter], now=now)
-        return partial(self._parts.redis.incr, self._parts.keys.dead_letter(run.workspace_id))
+        return partial(self._count, run, given_up)
+
+    def _count(self, run: ClaimedRun, given_up: int) -> None:
+        keys = self._parts.keys
+        self._parts.redis.incr(keys.dead_letter(run.workspace_id))
+        if given_up:
+            self._parts.redis.incr(idle_key(keys, IdleResult.FAILED))
 
     def _wake(self, run: ClaimedRun, at: datetime) -> None:
         self._parts.queue.push(run.queue, [run.claim.run_id], at)

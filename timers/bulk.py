@@ -27,9 +27,11 @@ from shared.faults import FaultPoint, passed
 from shared.logs import get_logger
 from shared.model.bulk import BulkKind, BulkStatus, Passed
 from shared.model.runs import LogLine, queue_for
+from shared.services import idle_ends
 from shared.services.backends import Backends
 from shared.services.cancelling import Stop
 from shared.services.emitting import try_to_send
+from shared.services.idle_ends import end_steps
 from shared.services.runs import ReplayFrom
 from shared.services.waking import wake
 
@@ -143,6 +145,7 @@ def _cancel(
     conn: Connection, held: BulkOperation, runs: Sequence[SelectedRun], now: datetime
 ) -> Sequence[OutboxEntry]:
     ended = cancel_runs(conn, [run.id for run in runs], now=now)
+    end_steps(conn, [run.run_id for run in ended], idle_ends.CANCELLED, now)
     _log(conn, held, runs, LogLine("info", Stop.CANCELLED, now, {**_by(held), "reason": CANCELLED}))
     return tell_of_ends(conn, ended, now=now)
 

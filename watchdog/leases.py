@@ -23,10 +23,12 @@ from shared.db.rescue import (
     rescue_runs,
 )
 from shared.faults import FaultPoint, passed
-from shared.keys import DEAD_LETTERS, Keys
+from shared.keys import DEAD_LETTERS, Keys, idle_key
 from shared.logs import get_logger
+from shared.model.idle_steps import IdleResult
 from shared.model.runs import WORKER_CRASHED, LogLine, QueueKind, RunError
 from shared.observations import Measure, Observations
+from shared.services.idle_ends import GIVEN_UP, end_steps
 from shared.settings import Settings
 from watchdog.parts import Parts
 
@@ -37,11 +39,12 @@ log: Final = get_logger("watchdog")
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """Which runs one transaction moved at `at`."""
+    """Which runs one transaction moved at `at`; with `given_up` of them an idle step has failed."""
 
     rescued: tuple[CrashedRun, ...]
     buried: tuple[CrashedRun, ...]
     at: datetime
+    given_up: int
 
 
 def may_retry(run: CrashedRun, settings: Settings) -> bool:
@@ -76,10 +79,12 @@ class Leases:
         spent = [run for run in crashed if not may_retry(run, self._parts.settings)]
         rescued = rescue_runs(conn, [run.claim for run in alive], now=now)
         buried = bury_runs(conn, [(run.claim, _error(run)) for run in spent], now=now)
+        given_up = end_steps(conn, buried, GIVEN_UP, now) if buried else 0
         done = Reclaimed(
             rescued=tuple(run for run in alive if run.claim.run_id in rescued),
             buried=tuple(run for run in spent if run.claim.run_id in buried),
             at=now,
+            given_up=given_up,
         )
         insert_attempts(conn, [_attempt(run, now) for run in (*done.rescued, *done.buried)])
         insert_logs(conn, [_log(run, now) for run in done.rescued])
@@ -105,6 +110,7 @@ class Leases:
                 pipe.incrby(self._parts.keys.dead_letter(workspace_id), count)
             if done.buried:
                 pipe.incrby(self._parts.keys.count(DEAD_LETTERS), len(done.buried))
+                pipe.incrby(idle_key(self._parts.keys, IdleResult.FAILED), done.given_up)
                 _durations(done, self._parts.keys).add_to(pipe)
             pipe.execute()
 

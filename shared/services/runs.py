@@ -31,10 +31,12 @@ from shared.model.moves import RunStatus
 from shared.model.runs import LogLine, NewRun, RunSource, queue_for
 from shared.model.statuses import AutomationStatus
 from shared.model.triggers import TriggerType
+from shared.services import idle_ends
 from shared.services.auditing import Deed, write_deed, write_deeds
 from shared.services.backends import Backends, Caller
 from shared.services.cancelling import Stop, note_stops
 from shared.services.emitting import try_to_send
+from shared.services.idle_ends import end_steps
 from shared.services.references import check_workspace, lock_automation
 from shared.services.waking import redis_ms, wake
 
@@ -147,6 +149,7 @@ def cancel(backends: Backends, caller: Caller, run_id: str, insistence: Insisten
         (row,) = _must_find(conn, caller, [run_id])
         ended = cancel_run(conn, row.id, now=now)
         if ended is not None:
+            end_steps(conn, [row.id], idle_ends.CANCELLED, now)
             note_stops(conn, caller, [(row.id, row.automation_id)], (Stop.CANCELLED, CANCELLED), now)
             return Cancelled.AT_ONCE, tell_of_ends(conn, [ended], now=now)
         if row.status is not RunStatus.RUNNING:
