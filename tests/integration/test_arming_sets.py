@@ -111,7 +111,7 @@ def test_a_touch_while_everything_waits_is_one_more_look(desk: Desk) -> None:
 
 
 def test_without_delayed_automations_nothing_more_is_asked_or_kept(desk: Desk) -> None:
-    """The statements of a set as they were before anything could wait."""
+    """The statements of a set as they were before anything could wait, and one look at idle steps."""
     desk.post.add({"type": "CONVERSATION_UPDATED"}, conditions=IS_PENDING)
     desk.rule(conditions=IS_PENDING, workspace_id="w2")
     settle_in(desk)
@@ -125,6 +125,7 @@ def test_without_delayed_automations_nothing_more_is_asked_or_kept(desk: Desk) -
         "SELECT subjects",
         "INSERT subjects",
         "INSERT messages",
+        "SELECT idle_steps",
         "INSERT automation_runs",
     ]
     (written,) = desk.post.rows("SELECT CAST(writes AS text) AS writes FROM subjects")

@@ -78,6 +78,7 @@ def test_a_bug_costs_a_pass_and_not_the_loop(keeper: Timekeeper) -> None:
         ("timers_pass_failed", "schedules"),
         ("timers_pass_failed", "reconcile"),
         ("timers_pass_failed", "delayed"),
+        ("timers_pass_failed", "idle"),
     ]
     clock.mended = True
     timers.tick()
