@@ -134,7 +134,7 @@ def test_without_delayed_automations_nothing_more_is_asked_or_kept(desk: Desk) -
 
 
 def word_of(statement: str) -> str:
-    tables = ("automation_runs", "subjects", "messages", "pending_executions", "automations")
+    tables = ("automation_runs", "subjects", "messages", "pending_executions", "idle_steps", "automations")
     return f"{statement.split(maxsplit=1)[0]} {next(table for table in tables if table in statement)}"
 
 
