@@ -52,8 +52,9 @@ class RunOut(BaseModel):
     id: str
     automation_id: str | None
     automation_key: str | None
-    automation_name: str | None
+    automation_name: str | None = Field(description="The run's own name, where it has no automation.")
     trigger_type: str
+    source: RunSource
     status: RunStatus
     why: str
     skip_reason: str | None
@@ -100,7 +101,6 @@ class AttemptOut(BaseModel):
 class RunDetailOut(RunOut):
     """A run with all that is on record: what it got and gave, actions, attempts, the first 500 lines."""
 
-    source: RunSource
     pending_execution: PendingOut | None = Field(
         description="What waited for the run, of the source delayed."
     )
@@ -176,11 +176,12 @@ async def read_standing(
             description="Only the dead letters of this group.",
         ),
     ] = None,
+    source: Annotated[RunSource | None, Query(description="Only made by this.")] = None,
 ) -> RunQuery:
     """Read how the runs stand that are asked for. Raises Refused for filters that exclude each other."""
     with at_field("fingerprint"):
         check_filters(status, fingerprint)
-    return RunQuery("", 0, status, fingerprint=fingerprint)
+    return RunQuery("", 0, status, source=source, fingerprint=fingerprint)
 
 
 async def read_which(

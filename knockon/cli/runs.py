@@ -26,6 +26,7 @@ from shared.db.run_lists import RunQuery, list_runs
 from shared.errors import NotFound
 from shared.masking import mask_text, mask_tree
 from shared.model.moves import RunStatus
+from shared.model.runs import RunSource
 from shared.services.pending_shown import pending_document
 from shared.services.references import check_workspace, ever_automation_id
 from shared.services.runs import check_filters
@@ -43,6 +44,9 @@ class ListOptions:
 
     status: Annotated[RunStatus | None, typer.Option(case_sensitive=False, help="Only these.")] = None
     automation: Annotated[str | None, typer.Option(metavar="KEY", help="Only this automation's.")] = None
+    source: Annotated[
+        RunSource | None, typer.Option(case_sensitive=False, help="Only those that this made.")
+    ] = None
     fingerprint: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Only the dead letters of this group of `knockon dead groups`."),
@@ -77,7 +81,12 @@ def list_some(options: ListOptions) -> None:
         check_workspace(conn, options.workspace)
         wanted = ever_automation_id(conn, options.workspace, options.automation or None)
         query = RunQuery(
-            options.workspace, options.limit, options.status, wanted, fingerprint=options.fingerprint
+            options.workspace,
+            options.limit,
+            options.status,
+            wanted,
+            source=options.source,
+            fingerprint=options.fingerprint,
         )
         rows = list_runs(conn, query)
     print_runs(rows, options.output)
@@ -114,7 +123,7 @@ def print_runs(rows: Sequence[RunSummary], output: Form) -> None:
         (
             (
                 row.id,
-                row.automation_key or row.trigger_type,
+                row.known_by,
                 row.status,
                 row.why,
                 row.retry_count,
@@ -130,7 +139,8 @@ def _print_head(detail: RunDetail) -> None:
     run = detail.run
     facts: dict[str, Any] = {
         "run": run.id,
-        "automation": f"{run.automation_name} ({run.automation_key})",
+        "automation": f"{run.automation_name} ({run.automation_key})" if run.automation_id else None,
+        "name": None if run.automation_id else run.automation_name,
         "status": run.status,
         "why": run.why,
         "error": mask_text(run.error["message"]) if run.error else "",

@@ -161,7 +161,7 @@ def _folded(alerts: Sequence[Row[Any]], last: Row[Any] | None) -> Mapping[str, o
 
 def _counted(alerts: Iterable[Row[Any]], before: Mapping[str, int]) -> Mapping[str, int]:
     """Count the dead letters of each automation; of those that come when the room is used up, none."""
-    counts = Counter(alert.automation_id for alert in alerts)
+    counts = Counter(alert.automation_id for alert in alerts if alert.automation_id is not None)
     news = [automation_id for automation_id in counts if automation_id not in before]
     kept = [*before, *news[: max(0, AUTOMATIONS_KEPT - len(before))]]
     return {automation_id: before.get(automation_id, 0) + counts[automation_id] for automation_id in kept}

@@ -24,7 +24,8 @@ LIST: Final = sql(
             WHERE r.workspace_id = :workspace_id AND r.status = 'DEAD_LETTER' AND r.status <> 'SUCCEEDED'
             ORDER BY r.id DESC LIMIT :counted) d
         GROUP BY d.fingerprint HAVING max(d.id) < :before ORDER BY max(d.id) DESC LIMIT :most)
-    SELECT g.fingerprint, g.n, g.last_id, newest.automation_id, newest.error, newest.ended_at AS last_at,
+    SELECT g.fingerprint, g.n, g.last_id, newest.automation_id, newest.title, newest.error,
+        newest.ended_at AS last_at,
         COALESCE(oldest.ended_at, newest.ended_at) AS first_at,
         (SELECT {json_list}(d.automation_id) FROM (
             SELECT DISTINCT l.automation_id FROM (
@@ -80,7 +81,7 @@ def _group(row: Row[Any]) -> DeadGroup:
     automation_id = row.automation_id or ""
     return DeadGroup(
         fingerprint=row.fingerprint,
-        trouble=trouble_of(error.get("code", ""), error.get("message", ""), automation_id),
+        trouble=trouble_of(error.get("code", ""), error.get("message", ""), automation_id or row.title or ""),
         automation_ids=tuple(each for each in read_json(row.automations) or [automation_id] if each),
         count=row.n,
         first_at=must_instant(row.first_at),

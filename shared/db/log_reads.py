@@ -21,9 +21,13 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 SCANNED: Final = 10_000
 LATE: Final = timedelta(hours=1)  # how long after its time a line may be written: SQL was away
 COLUMNS: Final = """
-    r.xid, r.id, r.automation_id, a.key AS automation_key, r.run_id, r.level, r.message, r.data, r.at
+    r.xid, r.id, r.automation_id, COALESCE(a.key, n.title) AS automation_key,
+    r.run_id, r.level, r.message, r.data, r.at
 """
-TABLES: Final = "automation_logs r LEFT JOIN automations a ON a.id = r.automation_id"
+TABLES: Final = (
+    "automation_logs r LEFT JOIN automations a ON a.id = r.automation_id"
+    " LEFT JOIN automation_runs n ON n.id = r.run_id AND r.automation_id IS NULL"
+)
 MAX_PLACE: Final = 2**63 - 1
 _CURSOR: Final = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})")
 

@@ -14,8 +14,9 @@ from shared.model.moves import RunStatus
 from shared.model.runs import RunSource
 
 RUN_COLUMNS: Final = """
-    r.id, r.workspace_id, r.automation_id, a.key AS automation_key, a.name AS automation_name,
-    a.deleted_at AS automation_deleted_at, r.trigger_type,
+    r.id, r.workspace_id, r.automation_id, a.key AS automation_key,
+    COALESCE(a.name, r.title) AS automation_name,
+    a.deleted_at AS automation_deleted_at, r.trigger_type, r.source,
     r.status, r.skip_reason, r.error, r.retry_count, r.depth, r.root_run_id, r.entry_id, r.stop_reason,
     r.created_at, r.started_at, r.ended_at, r.next_attempt_at
 """
@@ -24,7 +25,10 @@ RUN_TABLES: Final = "automation_runs r LEFT JOIN automations a ON a.id = r.autom
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run as lists show it. `error` is that of the last attempt that failed."""
+    """A run as lists show it. `error` is that of the last attempt that failed.
+
+    One without an automation has its own title for a name.
+    """
 
     id: str
     workspace_id: str
@@ -33,6 +37,7 @@ class RunSummary:
     automation_name: str | None
     automation_deleted_at: datetime | None
     trigger_type: str
+    source: RunSource
     status: RunStatus
     skip_reason: str | None
     error: Mapping[str, Any] | None
@@ -45,6 +50,11 @@ class RunSummary:
     started_at: datetime | None
     ended_at: datetime | None
     next_attempt_at: datetime | None
+
+    @property
+    def known_by(self) -> str:
+        """Give what a line of a list calls it: its automation's key, else its own name."""
+        return self.automation_key or self.automation_name or self.trigger_type
 
     @property
     def why(self) -> str:
@@ -70,6 +80,7 @@ def run_summary(row: Row[Any]) -> RunSummary:
         automation_name=row.automation_name,
         automation_deleted_at=read_instant(row.automation_deleted_at),
         trigger_type=row.trigger_type,
+        source=RunSource(row.source),
         status=RunStatus(row.status),
         skip_reason=row.skip_reason,
         error=read_json(row.error),

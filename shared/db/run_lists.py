@@ -19,6 +19,7 @@ from shared.db.sql import Sql, sql
 from shared.db.walking import SCANNED, downward, gather
 from shared.ids import first_id
 from shared.model.moves import RunStatus
+from shared.model.runs import RunSource
 from shared.model.subjects import SubjectRef
 
 IDS_APART: Final = timedelta(minutes=1)  # how far the instant inside a run's id may be from `created_at`
@@ -37,6 +38,7 @@ class RunQuery:
     automation_id: str | None = None
     before: str | None = None
     trigger_type: str | None = None
+    source: RunSource | None = None
     subject: SubjectRef | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -86,6 +88,7 @@ _BOUNDS: Final[Mapping[_Index, str]] = {
 _LOOKED: Final[Mapping[str, str]] = {
     "status": "(r.status || '') = :status",
     "automation_id": "(r.automation_id || '') = :automation_id",
+    "source": "(r.source || '') = :source",
     "trigger_type": "r.trigger_type = :trigger_type",
     "subject": "r.subject_type = :subject_type AND r.subject_id = :subject_id",
 }
@@ -115,7 +118,7 @@ def list_runs(conn: Connection, query: RunQuery) -> list[RunSummary]:
 
 def _walk(query: RunQuery) -> _Walk:
     index = _Index.WORKSPACE
-    looked = ["status", "automation_id", "trigger_type", "subject"]
+    looked = ["status", "automation_id", "trigger_type", "source", "subject"]
     if query.fingerprint is not None:
         index = _Index.FINGERPRINT
     elif query.status is not None and query.status is not RunStatus.SUCCEEDED:
@@ -142,6 +145,7 @@ def _values(query: RunQuery) -> dict[str, Any]:
         "status": query.status,
         "automation_id": query.automation_id,
         "trigger_type": query.trigger_type,
+        "source": query.source,
         "fingerprint": query.fingerprint,
         "subject_type": query.subject.type if query.subject else None,
         "subject_id": query.subject.id if query.subject else None,

@@ -7,7 +7,11 @@ import pytest
 from redis import Redis
 from structlog.testing import capture_logs
 
+from shared.db.dead_groups import list_dead_groups
+from shared.db.log_reads import run_log
+from shared.db.run_lists import RunQuery, list_runs
 from shared.model.idle_steps import IdleResult
+from shared.model.runs import RunSource
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay
 from tests.arming import conversation, message
 from tests.bulk import begin, do_all, wish
@@ -330,3 +334,21 @@ def test_a_bulk_cancel_stops_the_steps_of_such_runs(road: Road) -> None:
     begin(road.idle.backends, wish("cancel"))
     do_all(road.idle.backends)
     assert road.steps() == [(0, "stopped", "cancelled")]
+
+
+def test_lists_and_logs_show_such_a_run_by_its_name(road: Road) -> None:
+    road.failing("SEND_MESSAGE", 3)
+    road.begin()
+    for minutes in (10, 11, 12):
+        road.at(minutes)
+    name = "Idle sequence of agent Agent nora, step 1"
+    with road.idle.backends.database.read() as conn:
+        (row,) = list_runs(conn, RunQuery("w1", 10, source=RunSource.IDLE_STEP))
+        assert list_runs(conn, RunQuery("w1", 10, source=RunSource.EVENT)) == []
+        (group,) = list_dead_groups(conn, "w1", most=10)
+        lines = run_log(conn, "w1", row.id, most=50)
+        (alert,) = road.rows("SELECT fingerprint, target FROM alerts")
+    assert (row.automation_id, row.automation_key, row.known_by) == (None, None, name)
+    assert (group.trouble.target, group.automation_ids) == (name, ())
+    assert (group.fingerprint, group.trouble.target) == (alert.fingerprint, alert.target)
+    assert {(line.automation_id, line.automation_key) for line in lines} == {(None, name)}

@@ -15,6 +15,7 @@ from shared.errors import BadEvent
 from shared.ids import new_id
 from shared.model.automation import load_yaml
 from shared.model.moves import RunStatus
+from shared.model.runs import RunSource
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -29,6 +30,7 @@ def run(key: str, status: RunStatus, skip_reason: str | None, retries: int) -> R
         automation_name=key.title(),
         automation_deleted_at=None,
         trigger_type="EVENT",
+        source=RunSource.EVENT,
         status=status,
         skip_reason=skip_reason,
         error=None,
