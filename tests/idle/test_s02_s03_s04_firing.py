@@ -1,6 +1,7 @@
 """Idle steps that fire: what they say and change, what follows, what stops them (docs/idle-sequences.md)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from structlog.testing import capture_logs
 
 from shared.db.dead_groups import list_dead_groups
 from shared.db.log_reads import run_log
+from shared.db.messages import find_messages, insert_messages
 from shared.db.run_lists import RunQuery, list_runs
 from shared.model.idle_steps import IdleResult
+from shared.model.messages import SenderType
 from shared.model.runs import RunSource
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay
 from tests.arming import conversation, message
@@ -352,3 +355,20 @@ def test_lists_and_logs_show_such_a_run_by_its_name(road: Road) -> None:
     assert (group.trouble.target, group.automation_ids) == (name, ())
     assert (group.fingerprint, group.trouble.target) == (alert.fingerprint, alert.target)
     assert {(line.automation_id, line.automation_key) for line in lines} == {(None, name)}
+
+
+def test_what_a_step_has_said_already_is_not_said_again_and_the_next_one_waits(road: Road) -> None:
+    road.begin()
+    road.idle.sweep_at(after(10))
+    (row,) = road.idle.rows()
+    mark = {"idle_rule": {"step_index": 0, "sequence_id": row.sequence_id}}
+    with road.idle.backends.database.begin() as conn:
+        (told,) = find_messages(conn, [("w1", "m1")]).values()
+        stamp = (told.stamp[0] + 1, 0)
+        given = replace(told, id="s0", sender_type=SenderType.AUTOMATION, agent_id=None, stamp=stamp)
+        insert_messages(conn, [replace(given, auto_submitted=True, parameters=mark)])
+    road.drive()
+    assert len(road.said()) == 1
+    assert road.told("message.created") == []
+    assert road.steps() == [(0, "fired", None), (1, "pending", None)]
+    assert road.idle.rows()[1].anchor.message_id == "s0"
