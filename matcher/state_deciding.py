@@ -103,8 +103,9 @@ def _arm(case: StateCase, start: Start | None) -> list[Deed]:
 
 
 def _armed(case: StateCase, stamp: Stamp) -> Deed:
+    """Arm the episode that began at `stamp`, with no event from before it where the row has another."""
     subject = SubjectRef(case.row.type, case.row.id)
-    instead_of = None if case.is_named else case.stand
+    instead_of = None if case.is_named and _stamp(case) >= stamp else case.stand
     event = None if instead_of else case.event
     return Arm(case.delayed, subject, state_episode(stamp), event, instead_of)
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -59,6 +60,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         if running := find_redis(folder):
             running.stop()
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def logs_are_looked_up() -> Iterator[None]:
+    """Let no logger keep the set-up of its first line: it would go on with it when that is undone."""
+    configure = structlog.configure
+
+    def configure_uncached(**given: Any) -> None:
+        configure(**{**given, "cache_logger_on_first_use": False})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", configure_uncached)
+        yield
 
 
 @pytest.fixture(autouse=True)

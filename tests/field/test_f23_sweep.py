@@ -6,10 +6,10 @@ from an index of what waits, so that neither what is over nor what is due later 
 plans). What is due is taken of each workspace in turn.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -19,15 +19,17 @@ import pytest
 from benchmarks.sites import Site
 from benchmarks.sweep import EXPIRY
 from benchmarks.waiting import store_due, store_rules, store_waiting
+from shared.db.pending_due import due_rows
 from shared.db.sql import sql
 from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from tests.conftest import BACKENDS
-from timers.delayed import DelayedSweep
+from tests.work import work_of
+from timers.delayed import CHOSEN, DelayedSweep
 
 FEW, MANY, WORKSPACES = 1_000, 40_000, 50
-DUE, ROUNDS = 10, 15
-NOISE_S = 0.02
+DUE, ROUNDS = 10, 3
+PASSES = 3
 
 OVER = sql(
     "UPDATE pending_executions SET status = 'skipped', skip_reason = 'conditions_changed', ended_at = due_at"
@@ -61,13 +63,13 @@ def _database(request: pytest.FixtureRequest, stack: ExitStack, path: Path) -> s
     return str(lender.server.url(name))
 
 
-def spent_s(backends: Backends) -> float:
-    """Let ten rows come due, and give the seconds of the sweep that fires them."""
+def work_of_choosing(backends: Backends) -> int:
+    """Let ten rows come due, count what it takes to choose them, and fire them."""
     now = datetime.now(UTC)
     store_due(backends.database, [(f"ws_{number}", now) for number in range(DUE)])
-    begun = time.perf_counter()
+    work = work_of(backends.database, partial(due_rows, now=now, most=CHOSEN))
     DelayedSweep(backends, EXPIRY).pass_once()
-    return time.perf_counter() - begun
+    return work
 
 
 def fired(backends: Backends) -> Sequence[str]:
@@ -77,15 +79,14 @@ def fired(backends: Backends) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("history", ["it waits", "it is over"])
-def test_a_sweep_takes_no_longer_with_forty_times_the_rows(sizes: list[Backends], history: str) -> None:
-    few, many = sizes
+def test_a_sweep_looks_at_no_more_with_forty_times_the_rows(sizes: list[Backends], history: str) -> None:
     if history == "it is over":
         for backends in sizes:
             with backends.database.begin() as conn:
                 OVER.run(conn)
-    rounds = [(spent_s(few), spent_s(many)) for _ in range(ROUNDS)]
-    with_few, with_many = (median(times) for times in zip(*rounds, strict=True))
-    assert with_many <= 2 * with_few + NOISE_S
+    rounds = [[work_of_choosing(backends) for backends in sizes] for _ in range(ROUNDS)]
+    with_few, with_many = (median(work) for work in zip(*rounds, strict=True))
+    assert 0 < with_many <= 2 * with_few
     assert [len(fired(backends)) for backends in sizes] == [DUE * ROUNDS] * 2
 
 
@@ -95,7 +96,9 @@ def test_what_is_due_is_taken_of_each_workspace_in_turn(sizes: list[Backends]) -
     backlog = [("ws_0", now - timedelta(seconds=900 - number)) for number in range(600)]
     others = [(f"ws_{number}", now) for number in range(1, 50) for _ in range(2)]
     store_due(backends.database, [*backlog, *others])
-    DelayedSweep(backends, EXPIRY).pass_once()
+    sweep = DelayedSweep(backends, EXPIRY)
+    for _ in range(PASSES):  # a pass leaves the rest to the next one where the machine is slow
+        sweep.pass_once()
     order = fired(backends)
     assert len(order) == 600 + 98
     assert set(islice(order, 100)) == {f"ws_{number}" for number in range(50)}

@@ -349,3 +349,14 @@ def test_records_are_armed_by_their_properties_and_in_their_database(desk: Desk)
     assert desk.row().subject_id == "r1"
     desk.tell(Told(TEN + HOUR, "record.updated", {"recordId": "r1", "properties": {"status": "paid"}}))
     assert desk.stands() == [("skipped", "conditions_changed")]
+
+
+def test_what_begins_anew_by_a_late_event_does_not_wait_with_the_event_that_ended_the_old(desk: Desk) -> None:
+    desk.rule(conditions=IS_PENDING)
+    desk.tell(conversation(hour("10:00"), status="pending", note="first"))
+    desk.tell(conversation(hour("12:00"), status="pending", note="last"))
+    desk.tell(conversation(hour("11:00"), status="open", note="left"))
+    old, new = desk.rows()
+    assert (old.status, old.skip_reason) == ("skipped", "episode_moved")
+    assert new.episode.started_at == hour("12:00")
+    assert new.trigger_event["payload"]["conversation"]["status"] == "pending"

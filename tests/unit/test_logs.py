@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from shared.log_choices import LogFormat, LogLevel
 from shared.logs import configure_logs, get_logger
@@ -126,3 +127,13 @@ def test_an_exception_warns_of_nothing_in_the_set_up(wanted: LogFormat) -> None:
             raise ValueError("odd")
         except ValueError:
             get_logger("worker").exception("run_failed")
+
+
+def test_what_a_command_made_of_the_logs_is_over_with_it() -> None:
+    log = get_logger("matcher")
+    configure_logs(Settings(log_level=LogLevel.ERROR), io.StringIO())
+    log.info("nobody_hears")
+    structlog.reset_defaults()
+    with capture_logs() as heard:
+        log.info("events_matched")
+    assert [line["event"] for line in heard] == ["events_matched"]
