@@ -25,7 +25,8 @@ from shared.services.backends import Backends, open_backends
 from shared.settings import Settings
 from tests.conftest import BACKENDS
 from tests.work import work_of
-from timers.delayed import CHOSEN, DelayedSweep
+from timers.delayed import DelayedSweep
+from timers.sweeping import CHOSEN
 
 FEW, MANY, WORKSPACES = 1_000, 40_000, 50
 DUE, ROUNDS = 10, 3

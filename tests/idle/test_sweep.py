@@ -24,7 +24,8 @@ from shared.redis_port import open_redis
 from shared.rules.idle_rules import AssignTarget, AssignType, IdleMode
 from tests.arming import conversation, hour, message
 from tests.idle_stage import LEGACY, STEPS, IdleStage, bot, open_idle, rule_of
-from timers.idle import STUCK_AFTER, IdleSweep
+from timers.idle import IdleSweep
+from timers.sweeping import STUCK_AFTER
 
 NOON = hour("12:00")
 MINUTE, MOMENT = timedelta(minutes=1), timedelta(milliseconds=1)
@@ -313,7 +314,7 @@ def test_a_claim_that_was_lost_fires_nothing(stage: IdleStage) -> None:
     with stage.backends.database.begin() as conn:
         claims = claim_steps(conn, due_steps(conn, now=DUE, most=9), now=DUE)
     stage.tell(message(after(5), "m2"))
-    IdleSweep(stage.backends)._settle(claims)
+    IdleSweep(stage.backends).settle(claims)
     assert (stand(stage), stage.runs()) == (("stopped", "customer_replied"), [])
 
 

@@ -44,7 +44,8 @@ from tests.delayed_stage import (
     wait_for,
 )
 from tests.people import CALLER
-from timers.delayed import STUCK_AFTER, DelayedSweep
+from timers.delayed import DelayedSweep
+from timers.sweeping import STUCK_AFTER
 
 NOBODY_ANSWERED = Talk(None, None, None, None, None)
 MOMENT = timedelta(milliseconds=1)
@@ -421,7 +422,7 @@ def test_a_claim_that_was_lost_fires_nothing(stage: Stage) -> None:
     with stage.backends.database.begin() as conn:
         claims = claim_due(conn, due_rows(conn, now=now, most=9), now=now)
     stage.change("UPDATE pending_executions SET status = 'skipped', version = version + 1")
-    DelayedSweep(stage.backends, EXPIRY)._settle(claims)
+    DelayedSweep(stage.backends, EXPIRY).settle(claims)
     assert (stage.pending(found).status, stage.runs()) == (PendingStatus.SKIPPED, [])
 
 
