@@ -15,7 +15,7 @@ from shared.db.idle_rows import IDLE_COLUMNS, idle_step_row
 from shared.db.sheet import Sheet, put, put_ids
 from shared.db.sql import sql
 from shared.db.types import write_instant
-from shared.model.idle_steps import IDLE_MOVES, IdleStatus, IdleStepRow, IdleStop
+from shared.model.idle_steps import IDLE_MOVES, IdleStatus, IdleStepRow, IdleStop, check_idle_move
 
 # A workspace and the id of a conversation in it.
 ConversationKey = tuple[str, str]
@@ -176,6 +176,7 @@ def revive_idle(conn: Connection, anchors: Iterable[tuple[str, str, str]], now: 
     An anchor is a workspace, a conversation and a message; the caller holds the conversation locked, and
     nothing waits in it.
     """
+    check_idle_move(IdleStatus.STOPPED, IdleStatus.PENDING)
     names = ("workspace_id", "conversation_id", "anchor_message_id")
     rows = (dict(zip(names, key, strict=True)) for key in sorted(set(anchors)))
     return put_ids(conn, REVIVE, rows, now=write_instant(now))

@@ -62,7 +62,8 @@ class IdleResult(StrEnum):
     RESOLVED = "resolved"
 
 
-# A failed one goes on where a person replays its run.
+# A failed one goes on where a person replays its run; a stopped one waits again where it turns out that its
+# conversation had ended before its message came.
 IDLE_MOVES: Final[Mapping[IdleStatus, frozenset[IdleStatus]]] = MappingProxyType(
     {
         IdleStatus.PENDING: frozenset({IdleStatus.PROCESSING, IdleStatus.STOPPED, IdleStatus.SUPERSEDED}),
@@ -76,7 +77,7 @@ IDLE_MOVES: Final[Mapping[IdleStatus, frozenset[IdleStatus]]] = MappingProxyType
             }
         ),
         IdleStatus.FIRED: frozenset(),
-        IdleStatus.STOPPED: frozenset(),
+        IdleStatus.STOPPED: frozenset({IdleStatus.PENDING}),
         IdleStatus.SUPERSEDED: frozenset(),
         IdleStatus.FAILED: frozenset({IdleStatus.FIRED, IdleStatus.STOPPED}),
     }
