@@ -42,8 +42,12 @@ RunId = Annotated[str, Path(max_length=ID_CHARS_MAX)]
 Automation = Annotated[
     str | None, Query(max_length=ID_CHARS_MAX, description="Only of this one, by id or key.")
 ]
-SubjectType = Annotated[str | None, Query(max_length=ID_CHARS_MAX, description="Goes with `subject_id`.")]
-SubjectId = Annotated[str | None, Query(max_length=SUBJECT_ID_MAX, description="Only about this subject.")]
+SubjectType = Annotated[
+    str | None, Query(min_length=1, max_length=ID_CHARS_MAX, description="Goes with `subject_id`.")
+]
+SubjectId = Annotated[
+    str | None, Query(min_length=1, max_length=SUBJECT_ID_MAX, description="Only about this subject.")
+]
 
 
 class RunOut(BaseModel):

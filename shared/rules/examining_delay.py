@@ -33,7 +33,8 @@ def delay_said(
     if minutes is None:
         return None, None, ""
     if subject_of(event) is None:
-        return SUBJECT, None, "the event is about no subject that could be looked at later"
+        said = "the event is about no subject that could be looked at later; an id has at most 200 characters"
+        return SUBJECT, None, said
     if subject is not None and subject.deleted is not None:
         return SUBJECT, DELETED, "the subject was deleted"
     message = message_of(event) if covers(automation.definition.trigger, MESSAGE_CREATED) else None

@@ -39,6 +39,8 @@ def test_runs_are_listed_by_automation_status_and_time_in_pages(api: Api, key: s
     assert listed("trigger=MANUAL&status=PENDING") == ids[:0:-1]
     assert listed("trigger=EVENT") == []
     assert listed("fingerprint=0f3c5ad1b2c4e6f8") == []
+    empty = api("GET", "/v1/runs?subject_type=order&subject_id=", key=key)
+    assert (empty.status_code, empty.json()["details"]["field"]) == (422, "subject_id")
     clash = api("GET", "/v1/runs?status=FAILED&fingerprint=0f3c5ad1b2c4e6f8", key=key)
     assert (clash.status_code, clash.json()["details"]["field"]) == (422, "fingerprint")
     assert listed("subject_type=record&subject_id=r") == []
