@@ -14,6 +14,9 @@ from shared.rules.triggering import covers
 SUBJECT: Final = "a subject"
 BEGINS: Final = "a message that begins something"
 DELETED: Final = "DELETED"
+NO_SUBJECT: Final = (
+    "the event is about no subject that could be looked at later; an id has at most 200 characters"
+)
 
 Answer = tuple[Any, Any, str]
 
@@ -33,8 +36,7 @@ def delay_said(
     if minutes is None:
         return None, None, ""
     if subject_of(event) is None:
-        said = "the event is about no subject that could be looked at later; an id has at most 200 characters"
-        return SUBJECT, None, said
+        return SUBJECT, None, NO_SUBJECT
     if subject is not None and subject.deleted is not None:
         return SUBJECT, DELETED, "the subject was deleted"
     message = message_of(event) if covers(automation.definition.trigger, MESSAGE_CREATED) else None
