@@ -10,7 +10,8 @@ from api.openapi import SCHEMA
 from shared.db.ai_agents import AgentRow
 from shared.model.channels import GIVEN_ID
 from shared.model.names import NAME_MAX, check_name
-from shared.rules.idle_rules import idle_rule_of, legacy_fault
+from shared.rules.idle_rules import NO_OBJECT, idle_rule_of, legacy_fault
+from shared.rules.values import object_of
 
 RESERVED: Final = "summary"
 
@@ -142,7 +143,8 @@ class AgentOut(BaseModel):
     profile: Mapping[str, Any] | None
     parameters: Mapping[str, Any] = Field(description="All that is kept of it, the profile included.")
     warnings: list[Warned] = Field(
-        description="What the keys of a single action say that could never be carried out."
+        description="What was stored that could never be carried out: parameters that are no object, or what"
+        " the keys of a single action say."
     )
     created_at: datetime
     updated_at: datetime
@@ -150,11 +152,13 @@ class AgentOut(BaseModel):
     @classmethod
     def of(cls, row: AgentRow) -> Self:
         """Show an agent."""
+        parameters = object_of(row.parameters)
+        profile = parameters.get("profile")
         return cls(
             id=row.id,
             name=row.name,
-            profile=row.parameters.get("profile"),
-            parameters=row.parameters,
+            profile=profile if isinstance(profile, Mapping) else None,
+            parameters=parameters,
             warnings=_warnings(row),
             created_at=row.created_at,
             updated_at=row.updated_at,
@@ -179,11 +183,13 @@ class AgentSummary(BaseModel):
     @classmethod
     def of(cls, row: AgentRow) -> Self:
         """Show an agent in short."""
-        rule = SummaryProfile(idle_rule=idle_rule_of(row.parameters))
+        rule = SummaryProfile(idle_rule=idle_rule_of(object_of(row.parameters)))
         return cls(id=row.id, name=row.name, profile=rule, warnings=_warnings(row), updated_at=row.updated_at)
 
 
 def _warnings(row: AgentRow) -> list[Warned]:
+    if not isinstance(row.parameters, Mapping):
+        return [Warned(field="parameters", message=NO_OBJECT)]
     rule = idle_rule_of(row.parameters)
     fault = None if rule is None else legacy_fault(rule)
     return [] if fault is None else [Warned(field=f"idle_rule.{fault.path}", message=fault.reason)]

@@ -16,6 +16,7 @@ from shared.model.channels import GIVEN_ID, ChannelKind
 from shared.model.idle_steps import IdleAction
 from shared.model.names import NAME_MAX, check_name
 from shared.rules.idle_rules import DURATION_S_MAX, MESSAGE_CHARS_MAX, MalformedIdleRule
+from shared.rules.values import object_of
 from shared.services.backends import Caller
 from shared.services.channels import (
     ChannelEdit,
@@ -127,7 +128,7 @@ class ChannelOut(BaseModel):
             name=row.name,
             kind=row.kind,
             enabled=row.is_enabled,
-            settings={"idle_rule": None, **row.settings},
+            settings={"idle_rule": None, **object_of(row.settings)},
             created_at=row.created_at,
             updated_at=row.updated_at,
         )

@@ -8,16 +8,16 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row
 
 from shared.db.sql import ALL, FIRST, sql
-from shared.db.types import must_instant, read_json, write_instant
+from shared.db.types import must_instant, read_any_json, write_instant
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An AI agent as it stands; `parameters` holds the profile."""
+    """An AI agent as it stands; `parameters`, an object unless SQL wrote it, holds the profile."""
 
     id: str
     name: str
-    parameters: Mapping[str, Any]
+    parameters: object
     created_at: datetime
     updated_at: datetime
 
@@ -121,10 +121,10 @@ def _values(workspace_id: str, agent: AgentRow) -> Mapping[str, Any]:
         "workspace_id": workspace_id,
         "id": agent.id,
         "name": agent.name,
-        "parameters": dict(agent.parameters),
+        "parameters": agent.parameters,
     }
 
 
 def _agent(row: Row[Any]) -> AgentRow:
-    parameters = read_json(row.parameters)
+    parameters = read_any_json(row.parameters)
     return AgentRow(row.id, row.name, parameters, must_instant(row.created_at), must_instant(row.updated_at))

@@ -8,19 +8,19 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row
 
 from shared.db.sql import sql
-from shared.db.types import must_instant, read_json, write_instant
+from shared.db.types import must_instant, read_any_json, write_instant
 from shared.model.channels import ChannelKind
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """A channel as it stands; `settings` holds its idle rule."""
+    """A channel as it stands; `settings`, an object unless SQL wrote it, holds its idle rule."""
 
     id: str
     name: str
     kind: ChannelKind
     is_enabled: bool
-    settings: Mapping[str, Any]
+    settings: object
     created_at: datetime
     updated_at: datetime
 
@@ -132,7 +132,7 @@ def _values(workspace_id: str, channel: ChannelRow) -> Mapping[str, Any]:
         "name": channel.name,
         "kind": channel.kind,
         "enabled": int(channel.is_enabled),
-        "settings": dict(channel.settings),
+        "settings": channel.settings,
     }
 
 
@@ -142,7 +142,7 @@ def _channel(row: Row[Any]) -> ChannelRow:
         name=row.name,
         kind=ChannelKind(row.kind),
         is_enabled=bool(row.enabled),
-        settings=read_json(row.settings),
+        settings=read_any_json(row.settings),
         created_at=must_instant(row.created_at),
         updated_at=must_instant(row.updated_at),
     )

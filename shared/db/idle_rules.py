@@ -1,14 +1,14 @@
 """What idle rules are read from, as sets: AI agents, channels, and the flag in both its halves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
 from shared.db.sheet import put
 from shared.db.sql import Sql, sql
-from shared.db.types import read_json
+from shared.db.types import read_any_json
 
 # A workspace and an id in it.
 Place = tuple[str, str]
@@ -34,10 +34,10 @@ READ_CHANNELS: Final = sql(
 
 @dataclass(frozen=True, slots=True)
 class RuleHolder:
-    """An AI agent or a channel: its name, and the document that holds its rule; None where it is off."""
+    """An AI agent or a channel: its name, and what holds its rule, as it was stored; None where it is off."""
 
     name: str
-    config: Mapping[str, Any] | None
+    config: object
 
 
 def read_agent_holders(conn: Connection, places: Iterable[Place]) -> dict[Place, RuleHolder]:
@@ -69,6 +69,6 @@ def workspaces_with(conn: Connection, name: str, workspace_ids: Iterable[str]) -
 def _holders(conn: Connection, statement: Sql, places: Iterable[Place]) -> dict[Place, RuleHolder]:
     wanted = ({"workspace_id": workspace_id, "id": id_} for workspace_id, id_ in sorted(set(places)))
     return {
-        (row.workspace_id, row.id): RuleHolder(row.name, read_json(row.config))
+        (row.workspace_id, row.id): RuleHolder(row.name, read_any_json(row.config))
         for row in put(conn, statement, wanted)
     }

@@ -66,3 +66,11 @@ def must_instant(value: object) -> datetime:
 def read_json(value: object) -> Any:
     """Read a JSON column of a plain row; NULL is None."""
     return orjson.loads(value) if isinstance(value, str | bytes) else value
+
+
+def read_any_json(value: object) -> Any:
+    """Read a JSON column that SQL alone may have written: what cannot be read is given as it stands."""
+    try:
+        return read_json(value)
+    except orjson.JSONDecodeError:
+        return value

@@ -19,6 +19,7 @@ DURATION_S_MAX: Final = 86_400
 LEGACY_DURATION_S_MAX: Final = 2_592_000
 MESSAGE_CHARS_MAX: Final = 4_096
 TARGET_ID_CHARS_MAX: Final = 200
+NO_OBJECT: Final = "must be an object"
 
 # Whose rule is asked for: a workspace, an agent's or a channel's, its id.
 RuleAsk = tuple[str, IdleRuleKind, str]
@@ -102,11 +103,13 @@ class RuleFound:
     malformed: str | None
 
 
-def agent_plan(parameters: Mapping[str, Any], state: FlagState) -> IdlePlan | None:
+def agent_plan(parameters: object, state: FlagState) -> IdlePlan | None:
     """Give what an AI agent's rule is, with the flag in this state; None for no rule that could run.
 
-    Raises MalformedIdleRule for steps that cannot be carried out, if the flag is on.
+    Raises MalformedIdleRule for steps that cannot be carried out, if the flag is on, and for no object.
     """
+    if not isinstance(parameters, Mapping):
+        raise MalformedIdleRule("parameters", NO_OBJECT)
     rule = idle_rule_of(parameters)
     if rule is None:
         return None
@@ -116,13 +119,15 @@ def agent_plan(parameters: Mapping[str, Any], state: FlagState) -> IdlePlan | No
     return _legacy_plan(rule)
 
 
-def channel_plan(settings: Mapping[str, Any]) -> IdlePlan | None:
+def channel_plan(settings: object) -> IdlePlan | None:
     """Give a channel's rule, a single step; None for one that is off. Raises MalformedIdleRule."""
+    if not isinstance(settings, Mapping):
+        raise MalformedIdleRule("settings", NO_OBJECT)
     rule = settings.get("idle_rule")
     if rule is None:
         return None
     if not isinstance(rule, Mapping):
-        raise MalformedIdleRule("idle_rule", "must be an object")
+        raise MalformedIdleRule("idle_rule", NO_OBJECT)
     enabled = rule.get("enabled")
     if not isinstance(enabled, bool):
         raise MalformedIdleRule("enabled", "must be true or false")
@@ -170,7 +175,7 @@ def _legacy_plan(rule: Mapping[str, Any]) -> IdlePlan | None:
 
 def _step(entry: object, index: int | None) -> IdleStepRule:
     if not isinstance(entry, Mapping):
-        raise MalformedIdleRule("steps", "must be an object", index)
+        raise MalformedIdleRule("steps", NO_OBJECT, index)
     action = _action(entry.get("action"), index)
     duration = _duration(entry.get("duration"), DURATION_S_MAX, "duration", index)
     message = _message(entry.get("message"), index)
@@ -185,7 +190,7 @@ def _legacy_step(rule: Mapping[str, Any]) -> IdleStepRule:
     action = _action(rule["action"], None)
     given = rule.get(action)
     if not isinstance(given, Mapping):
-        raise MalformedIdleRule(action, "must be an object")
+        raise MalformedIdleRule(action, NO_OBJECT)
     duration = _duration(given.get("duration"), LEGACY_DURATION_S_MAX, f"{action}.duration", None)
     message = _filled(given.get("message"))
     if action is IdleAction.FOLLOW_UP and message is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import Final
+from typing import Any, Final
 
 _NUMBER: Final = re.compile(
     r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,3})?"
@@ -138,6 +138,11 @@ def read_stretch(value: object) -> timedelta | None:
 def fold(text: str) -> str:
     """Give the form in which two texts are equal that differ only in case."""
     return unicodedata.normalize("NFC", text).casefold()
+
+
+def object_of(value: object) -> Mapping[str, Any]:
+    """Give an object as it is, and an empty one for whatever is none."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def is_same_json(one: object, other: object) -> bool:

@@ -13,7 +13,7 @@ from shared.errors import ConfigError, Conflict, NotFound
 from shared.ids import new_id
 from shared.model.flag_states import FlagState
 from shared.rules.idle_rules import read_steps
-from shared.rules.values import is_same_json
+from shared.rules.values import is_same_json, object_of
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.services.idle_rules import is_sequential_idle_on
@@ -147,8 +147,8 @@ def _with_steps(holder: Mapping[str, Any], state: FlagState) -> Mapping[str, Any
     return {**holder, "idle_rule": {**rule, "steps": ordered}}
 
 
-def _laid_over(parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    merged = dict(keys.get("parameters", parameters) or {})
+def _laid_over(parameters: object, keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    merged = dict(object_of(keys.get("parameters", parameters)))
     if "profile" in keys:
         merged["profile"] = keys["profile"]
     if len(orjson.dumps(merged)) > PARAMETERS_BYTES_MAX:

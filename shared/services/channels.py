@@ -19,7 +19,7 @@ from shared.errors import Conflict, NotFound
 from shared.ids import new_id
 from shared.model.channels import ChannelKind
 from shared.rules.idle_rules import channel_plan
-from shared.rules.values import is_same_json
+from shared.rules.values import is_same_json, object_of
 from shared.services.auditing import Deed, write_deed
 from shared.services.backends import Caller
 from shared.services.references import check_workspace
@@ -95,7 +95,7 @@ def edit_channel(
             name=wanted.name or before.name,
             kind=wanted.kind or before.kind,
             is_enabled=before.is_enabled if wanted.is_enabled is None else wanted.is_enabled,
-            settings={**before.settings, **wanted.settings},
+            settings={**object_of(before.settings), **wanted.settings},
         )
         channel_plan(after.settings)
         if is_same_json(_told(before), _told(after)):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.db.audit_reads import AuditQuery, list_audit
+from shared.db.sql import sql
 from shared.services.workspaces import Scope
 from tests.calling import Api
 
@@ -94,3 +95,13 @@ def test_channels_are_listed_by_page_and_number(api: Api, key: str) -> None:
     assert api("GET", PATH, key=api.key(workspace="w2")).json()["total"] == 0
     for query in ("page=0", "rows=201", "rows=x", "limit=1"):
         assert api("GET", f"{PATH}?{query}", key=key).status_code == 422
+
+
+@pytest.mark.parametrize("stored", ["5", "[1]", '"x"', "null"])
+def test_settings_that_are_no_object_are_shown_as_none_and_mended(api: Api, key: str, stored: str) -> None:
+    assert api("POST", PATH, key=key, json=SHOP).status_code == 201
+    with api.backends.database.begin() as conn:
+        sql(f"UPDATE channels SET settings = '{stored}'").run(conn)
+    (listed,) = api("GET", PATH, key=key).json()["data"]
+    assert listed["settings"] == api("GET", f"{PATH}/shop", key=key).json()["settings"] == {"idle_rule": None}
+    assert patch(api, key, {"settings": {"idle_rule": RULE}}).json()["settings"] == {"idle_rule": RULE}

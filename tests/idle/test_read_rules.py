@@ -83,6 +83,25 @@ def test_each_rule_that_is_asked_for_is_answered(opened: Backends) -> None:
     assert executed == []
 
 
+@pytest.mark.parametrize("stored", [5, True, [1], [], "x", "5", ""], ids=repr)
+@pytest.mark.parametrize("flag", [0, 1])
+def test_what_is_no_object_is_a_malformed_rule(opened: Backends, stored: Any, flag: int) -> None:
+    def work(conn: Connection) -> None:
+        add_row(conn, AI_AGENTS, workspace_id="w1", id="a", name="A", parameters=stored, deleted_at=None)
+        add_row(conn, CHANNELS, workspace_id="w1", id="c", name="C", enabled=1, settings=stored)
+        add_row(conn, FEATURE_FLAGS, name=SEQUENTIAL_IDLE, enabled=flag)
+        add_agent(conn, "good", LEGACY)
+        turn_on(conn, "w1")
+
+    opened.database.transact(work)
+    asks = [("w1", AGENT, "a"), ("w1", CHANNEL, "c"), ("w1", AGENT, "good")]
+    with opened.database.read() as conn:
+        agent, channel, good = map(read_rules(conn, asks).__getitem__, asks)
+    assert agent == RuleFound(None, "A", is_there=True, malformed="parameters must be an object")
+    assert channel == RuleFound(None, "C", is_there=True, malformed="settings must be an object")
+    assert good.plan is not None
+
+
 @pytest.mark.parametrize("everywhere", [None, 0, 1])
 @pytest.mark.parametrize("here", [None, 0, 1])
 def test_steps_are_on_where_both_halves_of_the_flag_say_so(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.db.audit_reads import AuditQuery, list_audit
+from shared.db.sql import sql
 from shared.model.flag_states import SEQUENTIAL_IDLE, FlagState
 from shared.services.flags import set_feature_flag, set_flag
 from shared.services.workspaces import Scope
@@ -173,6 +174,25 @@ def test_a_profile_is_replaced_whole_and_what_is_not_given_stays(api: Api, key: 
     assert (bad.status_code, bad.json()["details"]["field"]) == (422, "profile.idle_rule")
     large = api("PATCH", f"{PATH}/nora", key=key, json={"profile": {"text": "x" * 70_000}})
     assert (large.status_code, large.json()["details"]["field"]) == (422, "parameters")
+
+
+@pytest.mark.parametrize("stored", ["5", "[1]", '"x"', "null"])
+def test_parameters_that_are_no_object_are_shown_as_none_warned_of_and_mended(
+    api: Api, key: str, stored: str
+) -> None:
+    post(api, key, LEGACY, "fine")
+    post(api, key, LEGACY)
+    with api.backends.database.begin() as conn:
+        sql(f"UPDATE ai_agents SET parameters = '{stored}' WHERE id = 'nora'").run(conn)
+    warned = [{"field": "parameters", "message": "must be an object"}]
+    one = api("GET", f"{PATH}/nora", key=key)
+    assert (one.status_code, one.json()["profile"], one.json()["parameters"]) == (200, None, {})
+    for path in (PATH, f"{PATH}/summary"):
+        listed = api("GET", path, key=key).json()["items"]
+        assert [(each["id"], each["warnings"]) for each in listed] == [("fine", []), ("nora", warned)]
+    mended = api("PATCH", f"{PATH}/nora", key=key, json={"parameters": {}}).json()
+    assert (mended["parameters"], mended["warnings"]) == ({}, [])
+    assert api("GET", f"{PATH}/nora", key=key).json() == mended
 
 
 def test_an_id_is_taken_for_good(api: Api, key: str) -> None:

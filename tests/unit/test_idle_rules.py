@@ -188,3 +188,7 @@ def test_whatever_was_stored_nothing_but_a_malformed_rule_is_raised(rule: Any, s
         assert plan is None or 1 <= len(plan.steps) <= 3
     with suppress(MalformedIdleRule):
         channel_plan({"idle_rule": rule})
+    with suppress(MalformedIdleRule):
+        channel_plan(rule)
+    with suppress(MalformedIdleRule):
+        agent_plan(rule, state)
