@@ -17,11 +17,11 @@ from shared.errors import KnockonError
 from shared.keys import Keys, idle_key
 from shared.logs import get_logger
 from shared.model.events import event_from_json
-from shared.model.idle_events import idle_step_of
+from shared.model.idle_events import DueStep, idle_step_of
 from shared.model.idle_steps import IdleAction, IdleResult, IdleStatus, IdleStepRow, IdleStop
 from shared.model.moves import SkipReason
 from shared.model.runs import ClaimedRun, DeadLettered, Failed, HandedBack, Outcome, Retried, Succeeded
-from shared.rules.idling import IdleFacts, status_of, stop_of
+from shared.rules.idling import IdleFacts, is_edited, status_of, stop_of
 from shared.services.idle_going_on import Fired, arm_next
 from shared.services.idling import read_idle_facts
 
@@ -90,9 +90,8 @@ class IdleSettler:
 
 def _facts(run: ClaimedRun) -> dict[str, str | int | None]:
     facts: dict[str, str | int | None] = {"run_id": run.claim.run_id, "attempt": run.retry_count + 1}
-    try:
-        step = idle_step_of(event_from_json(run.event))
-    except (KnockonError, LookupError, TypeError, ValueError):  # its plan says what is wrong with it
+    step = _step_of(run)
+    if step is None:
         return facts
     return {
         **facts,
@@ -105,18 +104,32 @@ def _facts(run: ClaimedRun) -> dict[str, str | int | None]:
 def _stand_downs(
     runs: Sequence[ClaimedRun], rows: Mapping[str, IdleStepRow], facts: IdleFacts
 ) -> dict[str, StandDown]:
-    found = ((run.claim.run_id, _reason(rows.get(run.source_id), facts)) for run in runs)
+    found = ((run.claim.run_id, _reason(run, rows.get(run.source_id), facts)) for run in runs)
     return {run_id: StandDown(reason) for run_id, reason in found if reason is not None}
 
 
-def _reason(row: IdleStepRow | None, facts: IdleFacts) -> SkipReason | None:
-    """Say why a step is not to act; what is gone, or has ended by itself, is nobody's any more."""
+def _reason(run: ClaimedRun, row: IdleStepRow | None, facts: IdleFacts) -> SkipReason | None:
+    """Say why a step is not to act; what is gone, or has ended by itself, is nobody's any more.
+
+    Nor does it act where its rule was edited since: what was taken back is not said.
+    """
     if row is None:
         return SkipReason.DISARMED
     if row.status not in MAY_ACT:
         return _SKIPS.get(row.reason, SkipReason.DISARMED) if row.reason else SkipReason.DISARMED
     stop = stop_of(row, facts)
-    return None if stop is None else _SKIPS[stop]
+    if stop is not None:
+        return _SKIPS[stop]
+    step = _step_of(run)
+    return SkipReason.CONFIG_CHANGED if step is not None and is_edited(step, row, facts) else None
+
+
+def _step_of(run: ClaimedRun) -> DueStep | None:
+    """Read the step that a run is of; None for one that cannot be read: its plan says what is wrong."""
+    try:
+        return idle_step_of(event_from_json(run.event))
+    except (KnockonError, LookupError, TypeError, ValueError):
+        return None
 
 
 def _end_of(outcome: Outcome) -> tuple[IdleStatus, IdleStop | None] | None:

@@ -1,6 +1,6 @@
 """What the run of an idle step is about: the step as it stood when it fired (docs/idle-sequences.md). Pure.
 
-The sweep writes it, whoever carries the run out reads it; what is edited meanwhile counts from the next fire.
+The sweep writes it, whoever carries the run out reads it; where the rule is edited meanwhile, it is not done.
 """
 
 from collections.abc import Mapping

@@ -79,7 +79,7 @@ IDLE_MOVES: Final[Mapping[IdleStatus, frozenset[IdleStatus]]] = MappingProxyType
         IdleStatus.FIRED: frozenset(),
         IdleStatus.STOPPED: frozenset({IdleStatus.PENDING}),
         IdleStatus.SUPERSEDED: frozenset(),
-        IdleStatus.FAILED: frozenset({IdleStatus.FIRED, IdleStatus.STOPPED}),
+        IdleStatus.FAILED: frozenset({IdleStatus.FIRED, IdleStatus.STOPPED, IdleStatus.SUPERSEDED}),
     }
 )
 

@@ -111,6 +111,17 @@ def due_step(row: IdleStepRow, found: RuleFound) -> DueStep | None:
     )
 
 
+def is_edited(step: DueStep, row: IdleStepRow, facts: IdleFacts) -> bool:
+    """Tell whether by the rule of now a step does or says anything else than when it was made a run of."""
+    found = facts.rules.get(rule_ask(row))
+    now = None if found is None else due_step(row, found)
+    return now is None or _does(now) != _does(step)
+
+
+def _does(step: DueStep) -> tuple[object, ...]:
+    return step.mode, step.action, step.message, step.assign
+
+
 def _rule_stop(row: IdleStepRow, found: RuleFound | None) -> IdleStop | None:
     if found is None or not found.is_there:
         return IdleStop.AGENT_GONE
