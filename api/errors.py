@@ -25,6 +25,7 @@ from shared.errors import (
     ConfigError,
     Conflict,
     DefinitionError,
+    IdTaken,
     KnockonError,
     NotFound,
     Unavailable,
@@ -157,6 +158,8 @@ def _of_service(error: KnockonError) -> Answer | None:
             return _invalid([(error.field, error.reason)])
         case NotFound():
             return Answer(404, CODES[404], str(error))
+        case IdTaken():
+            return Answer(409, CODES[409], str(error), {"field": "id"})
         case Conflict():
             return Answer(409, CODES[409], str(error))
         case ConfigError():

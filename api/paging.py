@@ -35,10 +35,15 @@ Out = TypeVar("Out", bound=BaseModel)
 
 
 def _read_digits(text: object) -> object:
-    """Let pass what is a number, and text that writes one in digits alone. Raises ValueError."""
-    if isinstance(text, str) and not is_digits(text):
+    """Let pass what is a number, and text that writes one in digits alone. Raises ValueError.
+
+    Of a longer number than any list takes one digit too many is left, for its bound to be told.
+    """
+    if not isinstance(text, str) or is_digits(text):
+        return text
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError("must be a whole number, in digits alone")
-    return text
+    return text.lstrip("0")[: NUMBER_CHARS_MAX + 1] or "0"
 
 
 # A number in a query.

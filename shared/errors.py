@@ -8,6 +8,7 @@ KnockonError
 +-- IllegalMove            a change of state that is not in the table: a bug, never a race
 +-- NotFound               what a person named does not exist in their workspace
 +-- Conflict               what a person asked for does not go with the state that things are in
+|   `-- IdTaken            the id that something new is to have is another's, or was
 +-- Unavailable            SQL or Redis is away; the caller holds what it has and tries again
 `-- ActionError            how an action ends that did not succeed; carries a stable code
     +-- RetryableError     worth another attempt
@@ -76,6 +77,10 @@ class NotFound(KnockonError):
 
 class Conflict(KnockonError):
     """The thing is not in a state in which this can be done; the message says which it is in."""
+
+
+class IdTaken(Conflict):
+    """The id that something new is to have is another's, or was."""
 
 
 class Unavailable(KnockonError):

@@ -33,10 +33,10 @@ _TEXTS: Final[Mapping[str, str]] = {
     "invalid-json-value": "is nothing that JSON has",
 }
 _BOUNDS: Final[Mapping[str, str]] = {
-    "greater_than_equal": "must be at least {ge:g}",
-    "greater_than": "must be more than {gt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "less_than": "must be less than {lt:g}",
+    "greater_than_equal": "must be at least {ge:.15g}",
+    "greater_than": "must be more than {gt:.15g}",
+    "less_than_equal": "must be at most {le:.15g}",
+    "less_than": "must be less than {lt:.15g}",
 }
 _OTHER: Final = "cannot be used"
 

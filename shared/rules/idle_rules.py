@@ -4,6 +4,7 @@ Whatever was stored can be read: what cannot be carried out raises MalformedIdle
 anything else.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +25,8 @@ NO_OBJECT: Final = "must be an object"
 # Whose rule is asked for: a workspace, an agent's or a channel's, its id.
 RuleAsk = tuple[str, IdleRuleKind, str]
 
+# Characters of no width, and spaces: nothing of them is seen.
+_UNSEEN: Final = frozenset({"Cf", "Zs"})
 _SAYS: Final = frozenset({IdleAction.FOLLOW_UP, IdleAction.RESOLVE})
 
 
@@ -46,7 +49,7 @@ class IdleMode(StrEnum):
 class MalformedIdleRule(ConfigError):
     """A rule cannot be carried out: `field` is the one at fault, of the step `index`, counted from 0.
 
-    `index` is None where no single step is at fault.
+    `index` is None where no single step is at fault; a step at fault as a whole has the field `steps`.
     """
 
     def __init__(self, field: str, reason: str, index: int | None = None) -> None:
@@ -59,7 +62,10 @@ class MalformedIdleRule(ConfigError):
     @property
     def path(self) -> str:
         """Name the field with the step that it is of."""
-        return self.field if self.index is None else f"steps[{self.index}].{self.field}"
+        if self.index is None:
+            return self.field
+        step = f"steps[{self.index}]"
+        return step if self.field == "steps" else f"{step}.{self.field}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,9 @@ def _target(value: object, field: str, index: int | None) -> AssignTarget:
     id_ = _target_id(named.get("id")) if isinstance(named, Mapping) else None
     if not isinstance(named, Mapping) or id_ is None:
         raise MalformedIdleRule(field, f"target is incomplete: {kind}.id is required", index)
+    if len(id_) > TARGET_ID_CHARS_MAX:
+        most = f"must have at most {TARGET_ID_CHARS_MAX} characters"
+        raise MalformedIdleRule(field, f"target cannot be used: {kind}.id {most}", index)
     return AssignTarget(AssignType(kind), id_, _filled(named.get("name")))
 
 
@@ -239,12 +248,16 @@ def _target_id(value: object) -> str | None:
     """Read an id: a text, or a whole number as its digits."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return str(value)
-    text = _filled(value)
-    return text if text is not None and len(text) <= TARGET_ID_CHARS_MAX else None
+    return _filled(value)
 
 
 def _filled(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+    """Give a text with a character that can be seen; None for any other."""
+    return value if isinstance(value, str) and any(map(_is_seen, value)) else None
+
+
+def _is_seen(char: str) -> bool:
+    return not char.isspace() and unicodedata.category(char) not in _UNSEEN
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from shared.db.ai_agents import AgentRow, delete_agent, find_agent, insert_agent, lock_agent, save_agent
 from shared.db.engine import Database
-from shared.errors import ConfigError, Conflict, NotFound
+from shared.errors import ConfigError, IdTaken, NotFound
 from shared.ids import new_id
 from shared.model.flag_states import FlagState
 from shared.rules.idle_rules import read_steps
@@ -57,7 +57,7 @@ def make_agent(
 ) -> AgentRow:
     """Make an agent of `name`, `profile` and `parameters`, under an id of ours where none is given.
 
-    Raises Conflict for an id that is taken, also by one that was deleted, NotFound without the workspace, and
+    Raises IdTaken for an id that is taken, also by one that was deleted, NotFound without the workspace, and
     what `edit_agent` raises.
     """
     now = clock.now()
@@ -67,7 +67,7 @@ def make_agent(
         parameters = _laid_over({}, _accepted(keys, _state(conn, caller)))
         row = AgentRow(agent_id or new_id(), keys["name"], parameters, now, now)
         if not insert_agent(conn, caller.workspace_id, row):
-            raise Conflict(f"the id {row.id!r} is taken in workspace {caller.workspace_id!r}")
+            raise IdTaken(f"the id {row.id!r} is taken in workspace {caller.workspace_id!r}")
         write_deed(conn, caller, Deed("ai_agent.created", row.id, None, _told(row)), now)
         return row
 

@@ -15,7 +15,7 @@ from shared.db.channels import (
     save_channel,
 )
 from shared.db.engine import Database
-from shared.errors import Conflict, NotFound
+from shared.errors import IdTaken, NotFound
 from shared.ids import new_id
 from shared.model.channels import ChannelKind
 from shared.rules.idle_rules import channel_plan
@@ -62,7 +62,7 @@ def get_channel(conn: Connection, caller: Caller, channel_id: str) -> ChannelRow
 
 
 def make_channel(database: Database, clock: Clock, caller: Caller, wanted: NewChannel) -> ChannelRow:
-    """Make a channel. Raises MalformedIdleRule, Conflict for a taken id, NotFound without the workspace."""
+    """Make a channel. Raises MalformedIdleRule, IdTaken for a taken id, NotFound without the workspace."""
     channel_plan(wanted.settings)
     now = clock.now()
     id_ = wanted.id or new_id()
@@ -71,7 +71,7 @@ def make_channel(database: Database, clock: Clock, caller: Caller, wanted: NewCh
     def work(conn: Connection) -> ChannelRow:
         check_workspace(conn, caller.workspace_id)
         if not insert_channel(conn, caller.workspace_id, row):
-            raise Conflict(f"the id {row.id!r} is taken in workspace {caller.workspace_id!r}")
+            raise IdTaken(f"the id {row.id!r} is taken in workspace {caller.workspace_id!r}")
         write_deed(conn, caller, Deed("channel.created", row.id, None, _told(row)), now)
         return row
 

@@ -30,7 +30,8 @@ def test_a_channel_is_made_changed_and_deleted(api: Api, key: str) -> None:
     assert shown.json() == made.json()
     assert {**shown.json(), **SHOP, "enabled": True} == shown.json()
     assert shown.headers["ETag"] == made.headers["ETag"]
-    assert api("POST", PATH, key=key, json=SHOP).status_code == 409
+    taken = api("POST", PATH, key=key, json=SHOP)
+    assert (taken.status_code, taken.json()["details"]) == (409, {"field": "id"})
     changed = patch(api, key, {"enabled": False, "settings": {"idle_rule": None}})
     assert (changed.json()["enabled"], changed.json()["settings"]) == (False, {"idle_rule": None})
     assert patch(api, key, {"name": "Shop", "kind": "sms"}).json()["name"] == "Shop"
@@ -95,6 +96,10 @@ def test_channels_are_listed_by_page_and_number(api: Api, key: str) -> None:
     assert api("GET", PATH, key=api.key(workspace="w2")).json()["total"] == 0
     for query in ("page=0", "rows=201", "rows=x", "limit=1"):
         assert api("GET", f"{PATH}?{query}", key=key).status_code == 422
+    for number in ("1000001", "999999999999999999", "9" * 5_000):
+        told = api("GET", f"{PATH}?page={number}", key=key)
+        assert (told.status_code, told.json()["message"]) == (422, "page: must be at most 1000000")
+    assert api("GET", f"{PATH}?page={'0' * 20}1", key=key).status_code == 200
 
 
 @pytest.mark.parametrize("stored", ["5", "[1]", '"x"', "null"])

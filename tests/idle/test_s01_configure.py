@@ -103,6 +103,7 @@ def check_refused(api: Api, key: str, cases: list[tuple[Any, str]]) -> None:
 @pytest.mark.usefixtures("on")
 def test_s01_err_1_a_missing_message_is_refused_with_index_and_field(api: Api, key: str) -> None:
     messages: list[dict[str, Any]] = [{}, {"message": None}, {"message": ""}, {"message": " "}]
+    messages.append({"message": "\u200b \u2060"})
     actions = ("follow_up", "resolve")
     steps = [{"action": action, "duration": 60, **message} for action in actions for message in messages]
     check_refused(api, key, [(step, "message") for step in steps])
@@ -124,6 +125,13 @@ def test_s01_err_3_an_unknown_action_or_an_incomplete_target_is_refused(api: Api
     ]
     actions = [({**GIVE, "action": each}, "action") for each in ("explode", None)]
     check_refused(api, key, [*actions, *(({**GIVE, "assign": each}, "assign") for each in targets)])
+
+
+@pytest.mark.usefixtures("on")
+def test_a_step_that_is_no_object_is_refused_as_a_whole(api: Api, key: str) -> None:
+    answer = post(api, key, {"steps": [NUDGE, "resolve"]})
+    assert refusal(answer) == (422, "IDLE_RULE_STEPS_INVALID", {"index": 1, "field": "steps"})
+    assert answer.json()["message"] == "steps[1] must be an object"
 
 
 @pytest.mark.usefixtures("on")
@@ -197,12 +205,12 @@ def test_parameters_that_are_no_object_are_shown_as_none_warned_of_and_mended(
 
 def test_an_id_is_taken_for_good(api: Api, key: str) -> None:
     assert post(api, key, LEGACY).status_code == 201
-    assert refusal(post(api, key, LEGACY))[:2] == (409, "conflict")
+    assert refusal(post(api, key, LEGACY)) == (409, "conflict", {"field": "id"})
     assert api("DELETE", f"{PATH}/nora", key=key).status_code == 204
     assert api("DELETE", f"{PATH}/nora", key=key).status_code == 404
     assert api("PATCH", f"{PATH}/nora", key=key, json={"name": "x"}).status_code == 404
     assert api("GET", PATH, key=key).json()["items"] == []
-    assert refusal(post(api, key, LEGACY))[:2] == (409, "conflict")
+    assert refusal(post(api, key, LEGACY)) == (409, "conflict", {"field": "id"})
     assert post(api, api.key(workspace="w2"), LEGACY).status_code == 201
     made = api("POST", PATH, key=key, json={"name": "Nora"}).json()
     assert len(made["id"]) == 36

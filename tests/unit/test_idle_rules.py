@@ -118,7 +118,10 @@ def test_legacy_keys_that_could_never_run_are_no_plan_and_told(rule: dict[str, A
         ({**NUDGE, "action": None}, "action"),
         ({**NUDGE, "action": []}, "action"),
         *(({**NUDGE, "duration": bad}, "duration") for bad in (0, -1, 1.5, 600.0, "600", True, None, 86_401)),
-        *(({**NUDGE, "message": bad}, "message") for bad in (None, "", " \n", 7, "x" * 4_097)),
+        *(
+            ({**NUDGE, "message": bad}, "message")
+            for bad in (None, "", " \n", "\u200b", "\u00a0\u2060\ufeff", 7, "x" * 4_097)
+        ),
         ({**CLOSE, "message": ""}, "message"),
         ({**GIVE, "message": 7}, "message"),
         ({**GIVE, "assign": None}, "assign"),
@@ -129,7 +132,6 @@ def test_legacy_keys_that_could_never_run_are_no_plan_and_told(rule: dict[str, A
         ({**GIVE, "assign": {"type": "agent", "agent": {"name": "Ada"}}}, "assign"),
         ({**GIVE, "assign": {"type": "agent", "agent": {"id": True}}}, "assign"),
         ({**GIVE, "assign": {"type": "agent", "agent": {"id": "a" * 201}}}, "assign"),
-        ("follow_up", "steps"),
     ],
 )
 def test_a_step_that_cannot_be_carried_out_is_named(step: Any, field: str) -> None:
@@ -139,6 +141,27 @@ def test_a_step_that_cannot_be_carried_out_is_named(step: Any, field: str) -> No
     assert str(caught.value).startswith(f"steps[1].{field} ")
     with pytest.raises(MalformedIdleRule):
         agent_plan(profile(steps=[NUDGE, step]), ON)
+
+
+@pytest.mark.parametrize("step", ["follow_up", 7, None, []])
+def test_a_step_that_is_no_object_is_named_as_a_whole(step: Any) -> None:
+    with pytest.raises(MalformedIdleRule, match=r"^steps\[1\] must be an object$") as caught:
+        read_steps([NUDGE, step])
+    assert (caught.value.index, caught.value.field) == (1, "steps")
+
+
+def test_an_id_of_a_target_that_is_too_long_is_said_to_be_so() -> None:
+    agent = {"type": "agent", "agent": {"id": "a" * 200}}
+    (step,) = read_steps([{**GIVE, "assign": agent}])
+    assert step.assign == AssignTarget(AssignType.AGENT, "a" * 200, None)
+    told = r"^steps\[0\]\.assign target cannot be used: agent\.id must have at most 200 characters$"
+    with pytest.raises(MalformedIdleRule, match=told):
+        read_steps([{**GIVE, "assign": {**agent, "agent": {"id": "a" * 201}}}])
+
+
+def test_a_message_with_something_to_see_is_kept_as_it_is() -> None:
+    (step,) = read_steps([{**NUDGE, "message": "\u200bHi\u200d "}])
+    assert step.message == "\u200bHi\u200d "
 
 
 @pytest.mark.parametrize("steps", [[], [NUDGE] * 4, None, "x", {"0": NUDGE}])
