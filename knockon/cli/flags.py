@@ -17,6 +17,7 @@ from shared.services.flags import (
     set_feature_flag,
     set_flag,
 )
+from shared.services.references import check_workspace
 from shared.time.clock import SystemClock
 
 NOBODY_READS: Final = "nothing reads"
@@ -48,6 +49,7 @@ def add_to(app: typer.Typer) -> None:
 def list_all(options: ListOptions) -> None:
     """List the flags that a workspace has set, and those that something reads."""
     with opened_database() as database, database.read() as conn:
+        check_workspace(conn, options.workspace)
         flags = list_known_flags(conn, options.workspace)
     if options.output is Form.JSON:
         print_json([asdict(flag) for flag in flags])

@@ -39,6 +39,7 @@ def test_flags_are_set_and_listed(knockon: Knockon) -> None:
     listed = [(flag["name"], flag["state"]) for flag in document(knockon, "flags", "list")]
     assert listed == [(SEQUENTIAL_IDLE, None), ("idle-steps", "off")]
     assert "nothing reads" in knockon("flags", "list")
+    assert "no workspace 'nope'" in knockon("flags", "list", "-w", "nope", code=1)
     knockon("flags", "set", "idle-steps", "maybe", code=2)
     assert "name" in knockon("flags", "set", "Idle", "on", code=1)
 
