@@ -54,6 +54,13 @@ def shown(api: Api, key: str) -> list[Any]:
     return [each["profile"]["idle_rule"] for each in (one, listed, short)]
 
 
+def stored(api: Api, key: str) -> tuple[list[Any], list[Any]]:
+    """Give all agents with all that is audited of them."""
+    with api.backends.database.read() as conn:
+        audited = list_audit(conn, AuditQuery("w1", 10, resource_type="ai_agent"))
+    return api("GET", PATH, key=key).json()["items"], list(audited)
+
+
 def refusal(answer: Any) -> tuple[int, str, Any]:
     return answer.status_code, answer.json()["error"], answer.json()["details"]
 
@@ -141,9 +148,7 @@ def test_s01_neg_1_no_steps_or_four_are_refused_and_nothing_is_stored(api: Api, 
         answer = post(api, key, {**LEGACY, "steps": steps})
         assert refusal(answer) == (422, "IDLE_RULE_STEPS_INVALID", {"index": None, "field": "steps"})
         assert answer.json()["message"] == "steps must contain between 1 and 3 entries"
-    assert api("GET", PATH, key=key).json()["items"] == []
-    with api.backends.database.read() as conn:
-        assert list_audit(conn, AuditQuery("w1", 10, resource_type="ai_agent")) == []
+    assert stored(api, key) == ([], [])
 
 
 def test_s01_neg_2_steps_are_refused_unless_both_halves_of_the_flag_are_on(api: Api, key: str) -> None:
@@ -155,7 +160,12 @@ def test_s01_neg_2_steps_are_refused_unless_both_halves_of_the_flag_are_on(api: 
                 assert answer.status_code == 201
             else:
                 assert refusal(answer) == (422, "IDLE_RULE_STEPS_NOT_ENABLED", {"field": "steps"})
+                assert stored(api, key) == ([], [])
     set_both(api, FlagState.OFF, FlagState.ON)
+    before = stored(api, key)
+    changed = api("PATCH", f"{PATH}/on-on", key=key, json={"profile": {"idle_rule": {"steps": [CLOSE]}}})
+    assert refusal(changed) == (422, "IDLE_RULE_STEPS_NOT_ENABLED", {"field": "steps"})
+    assert stored(api, key) == before
     assert post(api, key, {**LEGACY, "steps": None}, "none").status_code == 201
 
 

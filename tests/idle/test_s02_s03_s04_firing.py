@@ -173,17 +173,34 @@ def test_s02_neg_1_the_channels_rule_is_never_called_in_steps_mode(road: Road) -
     assert road.steps() == [(0, "fired", None)]
 
 
-def test_s02_neg_2_a_fourth_stored_step_never_fires_and_is_warned_of_once(road: Road) -> None:
+def test_s02_neg_2_a_fourth_stored_step_never_fires_and_each_firing_warns_once(road: Road) -> None:
     give(road, *[THREE[0]] * 4)
+    with capture_logs() as lines:
+        road.begin()
+        for minutes in (10, 20, 30, 40):
+            road.at(minutes)
+    warned = [
+        (each["step_index"], each["ignored"]) for each in lines if each["event"] == "idle_steps_ignored"
+    ]
+    assert warned == [(0, 1), (1, 1), (2, 1)]
+    assert len(road.said()) == 3
+    assert road.steps() == [(index, "fired", None) for index in range(3)]
+
+
+def test_s03_neg_1_a_reply_after_all_steps_have_fired_brings_nothing(road: Road) -> None:
+    give(road, *THREE[:2])
+    road.idle.tell(conversation(after(-1), "created", status="open"))
     road.begin()
     for minutes in (10, 20):
         road.at(minutes)
-    with capture_logs() as lines:
-        road.at(30)
-        road.at(40)
-    assert len(road.said()) == 3
-    assert [each["event"] for each in lines].count("idle_steps_ignored") == 1
-    assert road.steps()[-1] == (2, "fired", None)
+    rows, said = road.idle.rows(), road.said()
+    assert road.steps() == [(0, "fired", None), (1, "fired", None)]
+    reply(road, 25)
+    for minutes in (30, 40):
+        road.at(minutes)
+    assert (road.idle.rows(), road.said(), len(road.runs())) == (rows, said, 2)
+    assert road.idle.counted(IdleResult.RESET) == 0
+    assert road.conversation()["status"] == "open"
 
 
 def test_s03_err_1_a_reply_after_the_sweep_and_before_the_act_stops_it(road: Road) -> None:
@@ -219,6 +236,33 @@ def test_s03_err_2_what_is_closed_meanwhile_is_closed_once(road: Road) -> None:
     assert "closedReason" not in road.conversation()
     assert (road.said(), road.told("conversation.resolved")) == ([], [])
     assert road.steps() == [(0, "stopped", "conversation_closed")]
+
+
+@pytest.mark.parametrize("flag", ["on", "off"])
+def test_s04_ac_1_a_legacy_follow_up_fires_and_leaves_the_conversation_open(road: Road, flag: str) -> None:
+    if flag == "off":
+        road.idle.change(OFF)
+    give(road, **LEGACY)
+    road.idle.tell(conversation(after(-1), "created", status="open"))
+    road.begin()
+    for minutes in (1, 2):
+        road.at(minutes)
+    assert (road.conversation()["status"], road.steps()) == ("open", [(0, "fired", None)])
+    assert [(content, mark["action"]) for content, mark in road.said()] == [("Hello?", "follow_up")]
+
+
+@pytest.mark.parametrize("flag", ["on", "off"])
+def test_s04_ac_1_a_legacy_assign_fires_and_gives_the_conversation_away(road: Road, flag: str) -> None:
+    if flag == "off":
+        road.idle.change(OFF)
+    give(road, action="assign", assign={"duration": 60, **ASSIGNED})
+    road.idle.tell(conversation(after(-1), "created", status="open"))
+    road.begin()
+    for minutes in (1, 2):
+        road.at(minutes)
+    assert (road.conversation()["status"], road.conversation()["teamId"]) == ("open", "d7")
+    assert road.steps() == [(0, "fired", None)]
+    assert road.told("message.created") == []
 
 
 @pytest.mark.parametrize("flag", ["on", "off"])
