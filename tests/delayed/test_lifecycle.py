@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.services.automations import Edit, accept_any, activate, delete, edit, pause
 from tests.delayed.day import HOUR, MINUTE, Day, hour, status_is
 from tests.field.road import W1
+from tests.listening import capture_logs
 
 STALE = {"type": "ADD_LABEL", "config": {"labels": ["stale-pending"]}}
 SEEN = {"type": "ADD_LABEL", "config": {"labels": ["seen"]}}

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from structlog.testing import capture_logs
 
 from knockon.doctor import examine
 from shared.settings import Settings
+from tests.listening import capture_logs
 from tests.timekeeping import Timekeeper, at, open_timekeeper
 from timers.reconcile import EVERY_S
 

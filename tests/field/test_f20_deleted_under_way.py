@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 import pytest
-from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from executors.contract import ActionResult, RunContext
@@ -22,6 +21,7 @@ from shared.model.actions import ActionConfig, SendWebhook
 from shared.services.automations import delete
 from tests.field.conftest import Open
 from tests.field.road import W1, Road
+from tests.listening import capture_logs
 from tests.rooms import tree
 from tests.waiting import poll
 from watchdog.service import Watchdog

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.services.automations import delete
 from tests.delayed.day import MONDAY, Day
 from tests.field.conftest import Open
 from tests.field.road import W1
+from tests.listening import capture_logs
 
 KEY = "remind"
 RECORDS = ("r1", "r2", "r3")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from structlog.testing import capture_logs
 
 from shared.db.log_reads import LogQuery, newest_logs, run_log
 from shared.db.reads import read_run
@@ -22,6 +21,7 @@ from shared.services.automations import activate, delete, pause
 from shared.services.backends import Backends
 from shared.services.runs import Insistence, ReplayFrom, cancel, replay, start_by_hand
 from tests.field.road import W1, W2, Road
+from tests.listening import capture_logs
 
 ON_D1 = {"type": "RECORD_CREATED", "config": {"databaseId": "d1"}}
 THEIRS = "belongs-to-w2"

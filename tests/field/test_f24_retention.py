@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.db.pending_lists import PendingQuery, list_pending
 from shared.settings import Settings
 from shared.time.clock import ManualClock, SystemClock
 from tests.history import DAY, Runs, add_runs, counts, orphans, run_ids
+from tests.listening import capture_logs
 from tests.pending_rows import add_pending
 from tests.watchdog_stage import Stage, close_stage, open_stage
 from watchdog.retention import Pruner

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from matcher.idling import Idled, Talks, keep_idle
 from shared.model.idle_steps import IdleResult
@@ -17,6 +16,7 @@ from shared.model.subjects import project
 from shared.services.subjects import delete_subject
 from tests.arming import Told, another, conversation, hour, message, stamp_of
 from tests.idle_stage import LEGACY, STEPS, IdleStage, bot, open_idle, rule_of
+from tests.listening import capture_logs
 from tests.matching import make_event
 from tests.people import CALLER
 from tests.statements import statements

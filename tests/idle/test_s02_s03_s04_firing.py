@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from structlog.testing import capture_logs
 
 from shared.db.dead_groups import list_dead_groups
 from shared.db.log_reads import run_log
@@ -20,6 +19,7 @@ from tests.arming import conversation, message
 from tests.bulk import begin, do_all, wish
 from tests.idle.road import THREE, Road, after, open_road, tree
 from tests.idle_stage import GLOBAL, rule_of
+from tests.listening import capture_logs
 from tests.people import CALLER
 
 ASSIGNED = {"type": "division", "division": {"id": "d7", "name": "Sales"}}

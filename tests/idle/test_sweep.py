@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from structlog.testing import capture_logs
 
 from shared.db.idle_due import claim_steps, due_steps
 from shared.db.types import read_instant, read_json
@@ -24,6 +23,7 @@ from shared.redis_port import open_redis
 from shared.rules.idle_rules import AssignTarget, AssignType, IdleMode
 from tests.arming import conversation, hour, message
 from tests.idle_stage import LEGACY, STEPS, IdleStage, bot, open_idle, rule_of
+from tests.listening import capture_logs
 from timers.idle import IdleSweep
 from timers.sweeping import STUCK_AFTER
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from executors.ai_service import AiService, ai_service
 from executors.ask_ai import ask_ai
@@ -19,6 +18,7 @@ from shared.model.actions import AskAi
 from shared.settings import Settings
 from tests.acting import Stage, action
 from tests.contexts import Trip, guarded_way_out
+from tests.listening import capture_logs
 from tests.receiver import Receiver, Step
 from tests.rooms import OpenRoom, start, tree
 

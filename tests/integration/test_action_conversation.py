@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from pipeline.engine import Engine
 from shared.db.subjects import project_changes
@@ -13,6 +12,7 @@ from shared.model.events import decode_entry
 from shared.model.messages import message_of
 from shared.model.subjects import project
 from tests.acting import CONVERSATION, Stage, action
+from tests.listening import capture_logs
 from tests.rooms import Room, start, tree
 
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.db.alert_groups import list_groups
 from shared.db.alerts import AUTOMATIONS_KEPT, Alert, fold_alerts, insert_alerts
@@ -19,6 +18,7 @@ from shared.process import StopFlag
 from shared.secrets import make_seal
 from shared.services.alerts import NewChannel, add_channel, mute_alerts
 from tests.alerts import Desk, add_people, opened_desk
+from tests.listening import capture_logs
 from tests.people import CALLER, audit_actions
 from tests.receiver import Receiver
 from tests.waiting import poll

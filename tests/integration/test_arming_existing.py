@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from structlog.testing import capture_logs
 
 from shared.db.audit_reads import AuditQuery, list_audit
 from shared.db.pending_lists import PendingQuery, list_pending
@@ -23,6 +22,7 @@ from shared.services.arming_existing import activate_and_arm
 from shared.services.automations import activate, create, pause
 from shared.services.backends import Backends
 from shared.time.clock import ManualClock, epoch_ms
+from tests.listening import capture_logs
 from tests.people import CALLER, NOW, definition, opened_backends
 from tests.statements import explain, statements
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
-from structlog.testing import capture_logs
 
 from shared.db.ageing import Ageing, forget
 from shared.db.audit_reads import AuditQuery, list_audit
@@ -32,6 +31,7 @@ from tests.bulk import (
     shown,
     wish,
 )
+from tests.listening import capture_logs
 from tests.people import CALLER, NOW, audit_actions, log_messages, run_row, told_ends
 from timers.bulk import BATCH, BulkWork
 

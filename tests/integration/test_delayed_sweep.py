@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from structlog.testing import capture_logs
 
 from shared.db.pending_due import claim_due, due_rows
 from shared.db.pending_reads import find_pending_of_run
@@ -43,6 +42,7 @@ from tests.delayed_stage import (
     wait,
     wait_for,
 )
+from tests.listening import capture_logs
 from tests.people import CALLER
 from timers.delayed import DelayedSweep
 from timers.sweeping import STUCK_AFTER

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.db.audit_reads import AuditQuery, list_audit
 from shared.db.flags import is_flag_on, list_flags
@@ -12,6 +11,7 @@ from shared.model.flag_states import KNOWN_FLAGS, SEQUENTIAL_IDLE, FlagState
 from shared.services.backends import Backends, Caller
 from shared.services.flags import ListedFlag, list_known_flags, set_feature_flag, set_flag
 from shared.services.idle_rules import is_sequential_idle_on
+from tests.listening import capture_logs
 from tests.people import CALLER, NOW, opened_backends
 
 

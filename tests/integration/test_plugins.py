@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from executors.outbound import Outbound
 from executors.registry import all_executors, executor_for
@@ -21,6 +20,7 @@ from shared.model.automation import parse_definition
 from shared.plugins import GROUP, Plugins, installed_plugins, read_plugins
 from tests.acting import Stage, action
 from tests.contexts import Trip, guarded_way_out
+from tests.listening import capture_logs
 from tests.pages import page
 from tests.plugin_wheels import install_example, lay
 from tests.rooms import OpenRoom, start

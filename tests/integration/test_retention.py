@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import pytest
 from redis import Redis
 from rq.job import Job
-from structlog.testing import capture_logs
 
 from shared.db.ageing import Ageing
 from shared.db.retention import Expiry, oldest_expired
@@ -20,6 +19,7 @@ from shared.db.tables_talk import MESSAGES
 from shared.model.runs import QueueKind
 from tests.any_rows import add_row
 from tests.history import DAY, Runs, add_runs, id_at
+from tests.listening import capture_logs
 from tests.watchdog_stage import WORKSPACE, Stage, close_stage, open_stage
 from watchdog.retention import Pruner, Retention, batches
 

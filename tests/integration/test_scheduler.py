@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from structlog.testing import capture_logs
 
 from knockon.embedded import start_redis
 from shared.errors import SettingsError
@@ -27,6 +26,7 @@ from shared.queue import HANDLE_SIZE, HandleQueue, decode_handle
 from shared.redis_port import open_redis
 from shared.settings import Settings
 from shared.time.clock import ManualClock
+from tests.listening import capture_logs
 from tests.waiting import poll
 from tests.worker_stage import AT, KEYS, LISTS, make_link
 from worker.scheduler import RetryScheduler

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
-from structlog.testing import capture_logs
 
 from pipeline.engine import Engine
 from shared.db.types import read_instant, read_json
@@ -16,6 +15,7 @@ from shared.queue import HandleQueue
 from shared.redis_port import open_redis
 from shared.services.automations import activate, apply_changes, delete, pause
 from shared.services.definitions import Leftovers
+from tests.listening import capture_logs
 from tests.people import CALLER, definition
 from tests.rooms import NOTIFY, OpenRoom, start
 from tests.timekeeping import Timekeeper, at, open_timekeeper

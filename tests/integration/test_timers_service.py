@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from shared.beats import count_beating
 from shared.db.engine import open_database
@@ -15,6 +14,7 @@ from shared.errors import ConfigError
 from shared.process import StopFlag
 from shared.settings import Settings
 from shared.time.clock import ManualClock, SystemClock
+from tests.listening import capture_logs
 from tests.timekeeping import Timekeeper, at, open_timekeeper
 from tests.waiting import poll
 from timers.service import Timers, serve

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
-from structlog.testing import capture_logs
 
 from shared.errors import ConfigError
 from shared.process import StopFlag
@@ -19,6 +18,7 @@ from shared.queue import HandleQueue
 from shared.redis_port import open_redis
 from shared.settings import Settings
 from shared.time.clock import SystemClock
+from tests.listening import capture_logs
 from tests.waiting import poll
 from tests.watchdog_stage import Stage, close_stage, open_stage
 from watchdog.leases import Leases

@@ -18,7 +18,6 @@ from redis import Redis
 from rq.command import send_shutdown_command
 from rq.suspension import resume, suspend
 from rq.worker import Worker
-from structlog.testing import capture_logs
 
 from knockon.embedded import start_redis
 from shared.model.runs import QueueKind
@@ -26,6 +25,7 @@ from shared.process import StopFlag
 from shared.queue import FUNCTION, decode_handle, make_handle_id
 from shared.redis_port import open_redis
 from shared.time.clock import ManualClock
+from tests.listening import capture_logs
 from tests.waiting import poll
 from tests.worker_stage import AT, KEYS, LISTS, Recorder, leftovers, make_link, poll_clean, push, working
 from worker.presence import HEARTBEAT_S

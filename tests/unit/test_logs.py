@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import structlog
-from structlog.testing import capture_logs
 
 from shared.log_choices import LogFormat, LogLevel
 from shared.logs import configure_logs, get_logger
 from shared.settings import Settings
+from tests.listening import capture_logs
 
 
 class Terminal(io.StringIO):
