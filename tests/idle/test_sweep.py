@@ -179,6 +179,21 @@ def test_with_the_flag_off_a_later_step_stops_and_the_first_one_is_legacy(
     assert (step.mode, step.action, step.step_count) == (IdleMode.LEGACY, IdleAction.RESOLVE, 1)
 
 
+@pytest.mark.parametrize("everywhere", [0, 1])
+@pytest.mark.parametrize("here", [0, 1])
+def test_at_fire_steps_count_only_where_both_halves_of_the_flag_are_on(
+    stage: IdleStage, everywhere: int, here: int
+) -> None:
+    rule_of(stage, {**LEGACY, "steps": STEPS})
+    wait(stage)
+    stage.change("UPDATE feature_flags SET enabled = :on", on=everywhere)
+    stage.change("UPDATE flags SET enabled = :on", on=here)
+    stage.sweep_at(after(60))
+    step = idle_step_of(event_from_json(read_json(stage.runs()[0].input)))
+    assert step.mode is (IdleMode.STEPS if everywhere and here else IdleMode.LEGACY)
+    assert step.step_count == (len(STEPS) if everywhere and here else 1)
+
+
 def test_with_the_flag_off_and_no_legacy_keys_nothing_fires(stage: IdleStage) -> None:
     wait(stage)
     stage.change("UPDATE flags SET enabled = 0")
