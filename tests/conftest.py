@@ -3,7 +3,9 @@
 import logging
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +39,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that all processes of this session share; only the first process owns it."""
     log_as_a_process()
+    heed_signals()
     settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
     settings.load_profile("steady")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it makes every start of a process several times as slow
@@ -44,6 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="knockon-tests-")
         Path(folder).chmod(0o711)
         os.environ[FOLDER_VARIABLE] = folder
+
+
+def heed_signals() -> None:
+    """Heed what a shell or `nohup` has processes in the background ignore: their children inherit it."""
+    if threading.current_thread() is threading.main_thread():
+        for asked, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+            if signal.getsignal(asked) is signal.SIG_IGN:
+                signal.signal(asked, usual)
 
 
 def log_as_a_process() -> None:
