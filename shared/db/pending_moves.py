@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from shared.db.sql import sql
+from shared.db.sql import Sql, sql
 from shared.db.types import read_instant, write_instant
 from shared.model.pending import WAITING, PendingStatus, check_pending_move
 
@@ -70,5 +70,10 @@ OVERDUE: Final = sql(
 
 def count_overdue(conn: Connection, *, now: datetime, most: int) -> Overdue:
     """Count what waits and what is due of it, of all workspaces."""
-    row = OVERDUE.run(conn, {"now": write_instant(now), "most": most}).one()
+    return overdue_of(conn, OVERDUE, now=now, most=most)
+
+
+def overdue_of(conn: Connection, statement: Sql, *, now: datetime, most: int) -> Overdue:
+    """Count by a statement like `OVERDUE`, about whichever table."""
+    row = statement.run(conn, {"now": write_instant(now), "most": most}).one()
     return Overdue(row.waiting, row.due, read_instant(row.since))
